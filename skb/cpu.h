@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A CPU of the model: a thread that has taken a CPU slot.
+ *
+ * Everything "per CPU" is an array indexed by the slot, owned by the thread that holds it; roles that share a CPU are
+ * calls within that thread. Slots outlive threads, so that a new thread on the same slot finds its caches warm.
+ *
+ *                     skb_cpu_attach(s)   skb_cpu_detach()
+ * skb_cpu_attach(s)          X                  X            X: for the same slot, the caller serialises
+ */
+#ifndef SKB_CPU_H
+#define SKB_CPU_H
+
+#include "skb/compiler.h"
+
+#define SKB_NR_CPUS  64
+#define SKB_NR_NODES 8
+
+extern __thread unsigned int skb_this_cpu;  /* the slot of the calling thread */
+extern __thread unsigned int skb_this_node; /* and the memory node that is local to it */
+
+static __always_inline unsigned int smp_processor_id(void)
+{
+	return skb_this_cpu;
+}
+
+static __always_inline unsigned int numa_node_id(void)
+{
+	return skb_this_node;
+}
+
+/*
+ * Makes the calling thread CPU SLOT, local to node NODE, and lets the object allocator set up its caches for it.
+ * 0, or -EINVAL for a slot or node that does not exist, or the allocator's error; then the thread is no CPU.
+ */
+int skb_cpu_attach(unsigned int slot, unsigned int node);
+
+/* Gives the slot back; its caches stay for the next thread that takes it. */
+void skb_cpu_detach(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Object memory: sk_buff shells, fclone pairs, heads and extensions, from one allocator a process, chosen before the
+ * first allocation.
+ *
+ * Every object is 64-byte aligned and its usable size is exactly the size asked for, which kmalloc_size_roundup()
+ * makes a kmalloc bucket, so that the kernel's ksize() arithmetic holds. obj_free() gets back the size and the node
+ * that the object was allocated with: origin is recorded by the caller, never guessed.
+ *
+ *             obj_alloc   obj_free
+ * obj_alloc       -           -      on different CPUs: safe at once. One CPU is one thread, so never concurrent there.
+ * obj_free        -           -
+ *
+ *   jemalloc  an arena a node, a cache for each CPU slot and node; memory bound to the node (mbind)
+ *   glibc     malloc, no placement: what the sanitizers can see into
+ *   slub      a model of the kernel's per-CPU slabs (obj_slub.c), whose remote free pays its compare-and-exchange
+ */
+#ifndef SKB_OBJ_H
+#define SKB_OBJ_H
+
+#include "skb/cpu.h"
+#include "skb/trace.h"
+
+struct obj_allocator {
+	const char *name;
+	/* Once a process, before any attach: NODES memory nodes will be used. 0 or a negative errno. */
+	int (*init)(unsigned int nodes);
+	/* The calling thread becomes CPU SLOT. Idempotent for a slot. 0 or a negative errno. */
+	int (*cpu_attach)(unsigned int slot);
+	/* NULL when memory is short; SIZE is at least 1 and at most OBJ_MAX_SIZE. */
+	void *(*alloc)(size_t size, unsigned int node);
+	void (*free)(void *obj, size_t size, unsigned int node);
+};
+
+#define OBJ_MAX_SIZE ((size_t)256 << 10)
+
+extern const struct obj_allocator obj_jemalloc, obj_glibc, obj_slub;
+extern const struct obj_allocator *obj_allocator; /* the chosen one; never NULL, glibc until chosen */
+
+/*
+ * Chooses the allocator by NAME for a process of NODES memory nodes (1 to SKB_NR_NODES). To be called once, before any
+ * skb_cpu_attach(). 0, -ENOENT for an unknown name, or what the allocator's init said (-ENODEV: a node that the machine
+ * does not have; -ENOTSUP: glibc and more than one node).
+ */
+int obj_init(const char *name, unsigned int nodes);
+
+static __always_inline void *obj_alloc(size_t size, unsigned int node)
+{
+	void *p = obj_allocator->alloc(size, node);
+
+	if (likely(p))
+		skb_event(SKB_EV_OBJ_ALLOC, p, size);
+	return p;
+}
+
+static __always_inline void obj_free(void *obj, size_t size, unsigned int node)
+{
+	skb_event(SKB_EV_OBJ_FREE, obj, size);
+	obj_allocator->free(obj, size, node);
+}
+
+/*
+ * The bucket that kmalloc would take for SIZE bytes: 64, 96 rounded up to 128 for the alignment that heads need, 128,
+ * 192, 256, then powers of two. 0 if SIZE is 0 or beyond OBJ_MAX_SIZE.
+ */
+size_t kmalloc_size_roundup(size_t size);
+
+#endif
