@@ -41,11 +41,11 @@
 #define _URCU_SYSTEM_H
 #define CMM_LOAD_SHARED(x)  __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define _CMM_LOAD_SHARED(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
-#define CMM_STORE_SHARED(x, v)                                                                     \
-	({                                                                                         \
-		__typeof__(x) _cmm_v = (v);                                                        \
-		__atomic_store_n(&(x), _cmm_v, __ATOMIC_RELAXED);                                  \
-		_cmm_v;                                                                            \
+#define CMM_STORE_SHARED(x, v)                                    \
+	({                                                        \
+		__typeof__(x) _cmm_v = (v);                       \
+		__atomic_store_n(&(x), _cmm_v, __ATOMIC_RELAXED); \
+		_cmm_v;                                           \
 	})
 #define _CMM_STORE_SHARED(x, v) CMM_STORE_SHARED(x, v)
 #define _URCU_ARCH_UATOMIC_X86_H
@@ -79,32 +79,40 @@ typedef struct {
 	atomic_t refs;
 } refcount_t;
 
-#define ATOMIC_INIT(n)	 { n }
-#define REFCOUNT_INIT(n) { { n } }
+#define ATOMIC_INIT(n) \
+	{              \
+		n      \
+	}
+#define REFCOUNT_INIT(n)  \
+	{                 \
+		{         \
+			n \
+		}         \
+	}
 
 /* Plain accesses to shared fields of word size or less, whole and exactly once. */
-#define skb_load(p, cls)                                                                           \
-	({                                                                                         \
-		skb_trace(SKB_LOAD, cls, p, sizeof(*(p)));                                         \
-		__atomic_load_n(p, __ATOMIC_RELAXED);                                              \
+#define skb_load(p, cls)                                   \
+	({                                                 \
+		skb_trace(SKB_LOAD, cls, p, sizeof(*(p))); \
+		__atomic_load_n(p, __ATOMIC_RELAXED);      \
 	})
-#define skb_store(p, v, cls)                                                                       \
-	do {                                                                                       \
-		skb_trace(SKB_STORE, cls, p, sizeof(*(p)));                                        \
-		__atomic_store_n(p, v, __ATOMIC_RELAXED);                                          \
+#define skb_store(p, v, cls)                                \
+	do {                                                \
+		skb_trace(SKB_STORE, cls, p, sizeof(*(p))); \
+		__atomic_store_n(p, v, __ATOMIC_RELAXED);   \
 	} while (0)
 #define READ_ONCE(x)	 skb_load(&(x), SKB_C_OTHER)
 #define WRITE_ONCE(x, v) skb_store(&(x), v, SKB_C_OTHER)
 
-#define smp_load_acquire(p, cls)                                                                   \
-	({                                                                                         \
-		skb_trace(SKB_LOAD, cls, p, sizeof(*(p)));                                         \
-		__atomic_load_n(p, __ATOMIC_ACQUIRE);                                              \
+#define smp_load_acquire(p, cls)                           \
+	({                                                 \
+		skb_trace(SKB_LOAD, cls, p, sizeof(*(p))); \
+		__atomic_load_n(p, __ATOMIC_ACQUIRE);      \
 	})
-#define smp_store_release(p, v, cls)                                                               \
-	do {                                                                                       \
-		skb_trace(SKB_STORE, cls, p, sizeof(*(p)));                                        \
-		__atomic_store_n(p, v, __ATOMIC_RELEASE);                                          \
+#define smp_store_release(p, v, cls)                        \
+	do {                                                \
+		skb_trace(SKB_STORE, cls, p, sizeof(*(p))); \
+		__atomic_store_n(p, v, __ATOMIC_RELEASE);   \
 	} while (0)
 
 /* Not cmm_smp_mb(): liburcu's is mfence, 19 ns where the kernel's locked add takes 2. */
@@ -115,12 +123,12 @@ typedef struct {
 #endif
 
 /* A copy between buffers is one event at each end, not one per word. Ranges must not overlap. */
-#define skb_memcpy(dst, src, n, cls)                                                               \
-	do {                                                                                       \
-		size_t _n = (n);                                                                   \
-		skb_trace(SKB_RANGE_READ, cls, src, _n);                                           \
-		skb_trace(SKB_RANGE_WRITE, cls, dst, _n);                                          \
-		__builtin_memcpy(dst, src, _n);                                                    \
+#define skb_memcpy(dst, src, n, cls)                      \
+	do {                                              \
+		size_t _n = (n);                          \
+		skb_trace(SKB_RANGE_READ, cls, src, _n);  \
+		skb_trace(SKB_RANGE_WRITE, cls, dst, _n); \
+		__builtin_memcpy(dst, src, _n);           \
 	} while (0)
 
 static __always_inline int atomic_read(const atomic_t *v, enum skb_class cls)
@@ -217,15 +225,15 @@ static __always_inline bool refcount_dec_and_test(refcount_t *r, enum skb_class 
 }
 
 /* Both return the value found; the exchange took place if that equals OLD. */
-#define cmpxchg(p, old, new, cls)                                                                  \
-	({                                                                                         \
-		skb_trace(SKB_RMW, cls, p, sizeof(*(p)));                                          \
-		skb_raw_cmpxchg(p, old, new);                                                      \
+#define cmpxchg(p, old, new, cls)                         \
+	({                                                \
+		skb_trace(SKB_RMW, cls, p, sizeof(*(p))); \
+		skb_raw_cmpxchg(p, old, new);             \
 	})
-#define xchg(p, v, cls)                                                                            \
-	({                                                                                         \
-		skb_trace(SKB_RMW, cls, p, sizeof(*(p)));                                          \
-		skb_raw_xchg(p, v);                                                                \
+#define xchg(p, v, cls)                                   \
+	({                                                \
+		skb_trace(SKB_RMW, cls, p, sizeof(*(p))); \
+		skb_raw_xchg(p, v);                       \
 	})
 #ifdef SKB_TRACED
 #define skb_raw_cmpxchg(p, old, new) _uatomic_cmpxchg(p, old, new)
@@ -268,7 +276,7 @@ static __always_inline void skb_trace_urcu(const volatile void *p, size_t n)
 	skb_trace(SKB_RMW, SKB_C_LLIST, p, n);
 }
 #undef uatomic_cmpxchg
-#define uatomic_cmpxchg(addr, old, new)                                                            \
+#define uatomic_cmpxchg(addr, old, new) \
 	(skb_trace_urcu(addr, sizeof(*(addr))), _uatomic_cmpxchg(addr, old, new))
 #undef uatomic_xchg
 #define uatomic_xchg(addr, v) (skb_trace_urcu(addr, sizeof(*(addr))), _uatomic_xchg(addr, v))

@@ -16,7 +16,7 @@
 #define SKB_NR_CPUS  64
 #define SKB_NR_NODES 8
 
-extern __thread unsigned int skb_this_cpu;  /* the slot of the calling thread */
+extern __thread unsigned int skb_this_cpu; /* the slot of the calling thread */
 extern __thread unsigned int skb_this_node; /* and the memory node that is local to it */
 
 static __always_inline unsigned int smp_processor_id(void)

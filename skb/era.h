@@ -15,15 +15,15 @@
 enum skb_era { ERA_3_4, ERA_6_1, ERA_6_12, SKB_ERA_NR };
 
 /* Declares NAME_3_4, NAME_6_1 and NAME_6_12. */
-#define SKB_ERA_DECLARE(ret, name, ...)                                                            \
-	ret name##_3_4(__VA_ARGS__);                                                               \
-	ret name##_6_1(__VA_ARGS__);                                                               \
+#define SKB_ERA_DECLARE(ret, name, ...) \
+	ret name##_3_4(__VA_ARGS__);    \
+	ret name##_6_1(__VA_ARGS__);    \
 	ret name##_6_12(__VA_ARGS__)
 
 /* The body of a dispatch: NAME of ERA called with the arguments. */
-#define SKB_ERA_CALL(era, name, ...)                                                               \
-	((era) == ERA_3_4   ? name##_3_4(__VA_ARGS__)                                              \
-	 : (era) == ERA_6_1 ? name##_6_1(__VA_ARGS__)                                              \
+#define SKB_ERA_CALL(era, name, ...)                  \
+	((era) == ERA_3_4   ? name##_3_4(__VA_ARGS__) \
+	 : (era) == ERA_6_1 ? name##_6_1(__VA_ARGS__) \
 			    : name##_6_12(__VA_ARGS__))
 
 /* Expands M(suffix, constant) once for each era: how a .c file instantiates its bodies. */

@@ -35,7 +35,8 @@ struct obj_allocator {
 #define OBJ_MAX_SIZE ((size_t)256 << 10)
 
 extern const struct obj_allocator obj_jemalloc, obj_glibc, obj_slub;
-extern const struct obj_allocator *obj_allocator; /* the chosen one; never NULL, glibc until chosen */
+extern const struct obj_allocator
+	*obj_allocator; /* the chosen one; never NULL, glibc until chosen */
 
 /*
  * Chooses the allocator by NAME for a process of NODES memory nodes (1 to SKB_NR_NODES). To be called once, before any

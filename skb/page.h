@@ -39,7 +39,7 @@ struct page {
 			atomic_long_t pp_ref_count;
 		};
 		struct {
-			unsigned long compound_head;  /* of a tail: the head, plus 1 */
+			unsigned long compound_head; /* of a tail: the head, plus 1 */
 			unsigned long compound_order; /* of a head's first tail */
 		};
 	};
@@ -53,11 +53,11 @@ _Static_assert(offsetof(struct page, compound_head) == 8, "compound_head at 8");
 _Static_assert(offsetof(struct page, pp_ref_count) == 40, "pp_ref_count at 40");
 _Static_assert(offsetof(struct page, _refcount) == 52, "_refcount at 52");
 
-#define PG_head	 (1UL << 0)
-#define PG_buddy (1UL << 1) /* free, in the buddy allocator */
-#define PG_pcp	 (1UL << 2) /* free, on a CPU's list */
+#define PG_head		       (1UL << 0)
+#define PG_buddy	       (1UL << 1) /* free, in the buddy allocator */
+#define PG_pcp		       (1UL << 2) /* free, on a CPU's list */
 #define PG_FLAGS_CHECK_AT_FREE (PG_buddy | PG_pcp)
-#define PG_NODE_SHIFT 56
+#define PG_NODE_SHIFT	       56
 
 static __always_inline unsigned int page_to_nid(const struct page *page)
 {

@@ -27,7 +27,7 @@
 #define NUMA_NO_NODE (-1)
 
 extern struct page *mem_map; /* one struct page for each page of all nodes */
-extern char *page_base;	     /* and the bytes, in the same order */
+extern char *page_base; /* and the bytes, in the same order */
 
 static __always_inline void *page_address(const struct page *page)
 {
@@ -67,14 +67,14 @@ static __always_inline struct page *alloc_pages(unsigned int order)
 
 /* The counters of one node, summed over CPUs: exact when no CPU is in the allocator. */
 struct zone_stats {
-	u64 pgalloc, pgfree;	       /* pages */
-	u64 pcp_alloc_hits;	       /* blocks served from a CPU's own list */
-	u64 pcp_refills, pcp_drains;   /* trips to the zone for a batch */
-	u64 zone_locks;		       /* times the zone lock was taken */
-	u64 splits, merges;	       /* of buddy blocks */
-	size_t nr_free;		       /* pages in the buddy allocator */
-	size_t nr_pcp;		       /* pages on CPUs' lists */
-	size_t nr_pages;	       /* of the zone */
+	u64 pgalloc, pgfree; /* pages */
+	u64 pcp_alloc_hits; /* blocks served from a CPU's own list */
+	u64 pcp_refills, pcp_drains; /* trips to the zone for a batch */
+	u64 zone_locks; /* times the zone lock was taken */
+	u64 splits, merges; /* of buddy blocks */
+	size_t nr_free; /* pages in the buddy allocator */
+	size_t nr_pcp; /* pages on CPUs' lists */
+	size_t nr_pages; /* of the zone */
 };
 void zone_stats(unsigned int node, struct zone_stats *out);
 

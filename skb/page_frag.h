@@ -18,7 +18,7 @@
 struct page_frag {
 	struct page *page;
 	u32 offset; /* bytes already handed out */
-	u32 size;   /* bytes of the block */
+	u32 size; /* bytes of the block */
 };
 
 /*
