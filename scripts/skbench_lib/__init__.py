@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The Python behind scripts/skbench: standard library only."""

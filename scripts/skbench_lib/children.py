@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Child processes that end with us: each leads a process group, which is killed on a time-out or an interrupt."""
+
+import os
+import signal
+import subprocess
+
+_running = set()
+
+
+class Ended:
+    """How a child ended: its exit status (negative: a signal), or timed_out; out and err if they were captured."""
+
+    def __init__(self, status, timed_out, out=None, err=None):
+        self.status = status
+        self.timed_out = timed_out
+        self.out = out
+        self.err = err
+
+    def why(self, seconds):
+        """A phrase for a child that did not do its work within SECONDS."""
+        if self.timed_out:
+            return f"did not end within {seconds:g} s"
+        if self.status < 0:
+            try:
+                return f"was killed by {signal.Signals(-self.status).name}"
+            except ValueError:
+                return f"was killed by signal {-self.status}"
+        return f"exited with status {self.status}"
+
+
+def kill_group(child):
+    """Kills CHILD and all that it started, and reaps it."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+
+
+def kill_all():
+    """Ends every child that run() waits for, in any thread."""
+    for child in list(_running):
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def run(command, seconds, **how):
+    """Runs COMMAND for at most SECONDS; HOW as for subprocess.Popen. Returns an Ended. Raises OSError if it cannot start."""
+    child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **how)
+    _running.add(child)
+    try:
+        out, err = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        kill_group(child)
+        return Ended(child.returncode, True)
+    except BaseException:
+        kill_group(child)
+        raise
+    finally:
+        _running.discard(child)
+    return Ended(child.returncode, False, out, err)
