@@ -123,12 +123,14 @@ typedef struct {
 #endif
 
 /* A copy between buffers is one event at each end, not one per word. Ranges must not overlap. */
-#define skb_memcpy(dst, src, n, cls)                      \
-	do {                                              \
-		size_t _n = (n);                          \
-		skb_trace(SKB_RANGE_READ, cls, src, _n);  \
-		skb_trace(SKB_RANGE_WRITE, cls, dst, _n); \
-		__builtin_memcpy(dst, src, _n);           \
+#define skb_memcpy(dst, src, n, cls)                       \
+	do {                                               \
+		void *_dst = (dst);                        \
+		const void *_src = (src);                  \
+		size_t _n = (n);                           \
+		skb_trace(SKB_RANGE_READ, cls, _src, _n);  \
+		skb_trace(SKB_RANGE_WRITE, cls, _dst, _n); \
+		__builtin_memcpy(_dst, _src, _n);          \
 	} while (0)
 
 static __always_inline int atomic_read(const atomic_t *v, enum skb_class cls)

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heads: where the linear bytes and the shared info of an sk_buff come from, and which size they
+ * get.
+ *
+ * Kernel: kmalloc_reserve() and skb_kfree_head() in net/core/skbuff.c. Up to 6.2 every head is a
+ * kmalloc object; 6.3 added a slab for the size that TCP asks for. The kernel finds a head's slab
+ * through its page; the model keeps size and node in the sk_buff (headers.head_size,
+ * headers.head_nid), for which no operation has to guess.
+ */
+#ifndef SKB_SKB_HEAD_H
+#define SKB_SKB_HEAD_H
+
+#include "skb/page_alloc.h"
+#include "skb/page_frag.h"
+#include "skb/skbuff.h"
+
+static __always_inline unsigned int skb_node(int node)
+{
+	return node == NUMA_NO_NODE ? numa_node_id() : (unsigned int)node;
+}
+
+/* The size of the object that holds a head of SIZE linear bytes; 0 if there is none so large. */
+static __always_inline size_t skb_head_object_size(unsigned int size, const enum skb_era era)
+{
+	size_t want = SKB_HEAD_ALIGN(size);
+
+	if (era >= ERA_6_12 && want <= SKB_SMALL_HEAD_SIZE)
+		return SKB_SMALL_HEAD_SIZE;
+	return kmalloc_size_roundup(want);
+}
+
+/* A head for *SIZE linear bytes on NID; *SIZE becomes what it holds, *OBJECT the bytes to give
+ * back. NULL: none. */
+static __always_inline unsigned char *kmalloc_reserve(unsigned int *size, u32 *object,
+						      unsigned int nid, const enum skb_era era)
+{
+	size_t bytes = skb_head_object_size(*size, era);
+	unsigned char *data;
+
+	if (unlikely(!bytes) || skb_fail(SKB_SITE_HEAD))
+		return NULL;
+	data = obj_alloc(bytes, nid);
+	if (unlikely(!data))
+		return NULL;
+	*object = bytes;
+	*size = SKB_WITH_OVERHEAD(bytes);
+	return data;
+}
+
+static __always_inline void skb_free_head(struct sk_buff *skb)
+{
+	if (skb->head_frag)
+		page_frag_free(skb->head);
+	else
+		obj_free(skb->head, skb->headers.head_size, skb->headers.head_nid);
+}
+
+static __always_inline void skb_set_end_offset(struct sk_buff *skb, unsigned int offset)
+{
+	skb->end = offset;
+}
+
+/* Bytes of a shared info that are in use: what an expansion copies. */
+static __always_inline size_t skb_shinfo_used(const struct sk_buff *skb)
+{
+	return offsetof(struct skb_shared_info, frags) +
+	       shinfo_read(skb, nr_frags) * sizeof(skb_frag_t);
+}
+
+/* One hold more on each member of a frag_list. */
+static __always_inline void skb_clone_fraglist(struct sk_buff *list)
+{
+	for (; list; list = list->next)
+		skb_get(list);
+}
+
+#endif

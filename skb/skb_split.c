@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * skb_split(): cut an sk_buff in two.
+ *
+ * Kernel: net/core/skbuff.c. Frag descriptors move; only a frag that the cut goes through gets a
+ * reference more. Left out: zerocopy. The flag that says "others may write these pages" goes where
+ * the frags go.
+ */
+#include "skb/skb_head.h"
+
+#include <string.h>
+
+static void move_frags(struct sk_buff *skb, struct sk_buff *skb1, int from, int n)
+{
+	struct skb_shared_info *a = skb_shinfo(skb), *b = skb_shinfo(skb1);
+
+	skb_trace(SKB_RANGE_READ, SKB_C_SHINFO, &a->frags[from], n * sizeof(skb_frag_t));
+	skb_trace(SKB_RANGE_WRITE, SKB_C_SHINFO, b->frags, n * sizeof(skb_frag_t));
+	memcpy(b->frags, &a->frags[from], n * sizeof(skb_frag_t));
+	shinfo_write(skb1, nr_frags, (u8)n);
+	if (n)
+		b->flags |= a->flags & SKBFL_SHARED_FRAG;
+}
+
+static void split_inside_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
+{
+	u32 moved = skb_headlen(skb) - len;
+
+	skb_memcpy(skb_put(skb1, moved), skb->data + len, moved, SKB_C_HEAD);
+	if (shinfo_read(skb, nr_frags)) {
+		move_frags(skb, skb1, 0, skb_shinfo(skb)->nr_frags);
+		shinfo_write(skb, nr_frags, 0);
+	}
+	skb1->data_len = skb->data_len;
+	skb1->len += skb1->data_len;
+	skb->data_len = 0;
+	skb->len = len;
+	skb->tail = skb->data - skb->head + len;
+}
+
+static void split_no_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
+{
+	struct skb_shared_info *shinfo = skb_shinfo(skb);
+	int nr_frags = shinfo_read(skb, nr_frags), i;
+	u32 pos = skb_headlen(skb), cut = 0;
+
+	/* The first frag that ends behind the cut. */
+	for (i = 0; i < nr_frags && pos + shinfo->frags[i].len <= len; i++)
+		pos += shinfo->frags[i].len;
+	if (i < nr_frags && pos < len)
+		cut = len - pos;
+
+	move_frags(skb, skb1, i, nr_frags - i);
+	if (cut) {
+		skb_frag_t *b = &skb_shinfo(skb1)->frags[0];
+
+		skb_frag_ref(skb, i);
+		b->offset += cut;
+		b->len -= cut;
+		shinfo->frags[i].len = cut;
+		i++;
+	}
+	shinfo_write(skb, nr_frags, (u8)i);
+	skb1->len = skb1->data_len = skb->len - len;
+	skb->data_len -= skb->len - len;
+	skb->len = len;
+}
+
+void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
+{
+	BUG_ON(len > skb->len);
+	BUG_ON(skb_is_nonlinear(skb) &&
+	       skb_cloned(skb)); /* the shared info would change under the clone */
+	BUG_ON(shinfo_read(skb, frag_list) != NULL);
+	BUG_ON(skb1->len);
+	if (len < skb_headlen(skb))
+		split_inside_header(skb, skb1, len);
+	else
+		split_no_header(skb, skb1, len);
+}

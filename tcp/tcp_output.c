@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sending: tcp_transmit_skb(), tcp_write_xmit(), tcp_fragment(), tcp_retransmit_skb(), and tcp_wfree().
+ *
+ * Kernel: net/ipv4/tcp_output.c, 3.4 and 6.12. What goes below TCP is a clone; the original stays in the retransmit
+ * queue with nohdr set, so that the clone may write its headers into the shared headroom.
+ * Left out: congestion window, pacing, TSO deferral and splitting at the window's edge, MTU probing, collapsing of small
+ * sk_buffs on retransmission, the routing cache; the TSQ tasklet (its work is
+ * tcp_tsq_handler(), for the lock holder to call).
+ */
+#include "tcp/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What lies on the wire in front of the payload: Ethernet, IPv4, TCP with timestamps. */
+struct tcp_wire_header {
+	u8 eth[14];
+	u8 ip[20];
+	u16 source, dest;
+	u32 seq, ack_seq;
+	u16 flags; /* data offset and flags */
+	u16 window, check, urg;
+	u8 options[12];
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct tcp_wire_header) == 66, "14 + 20 + 32 bytes");
+
+/* --- below TCP: the completion's half ---------------------------------------------------------------------- */
+
+/*
+ * The destructor of a clone, on the completing CPU. 6.x leaves 1 of the charge until it has looked whether the socket
+ * waits for room, so that the socket cannot go away meanwhile: two RMW, where 3.4 had one.
+ */
+static void sock_wfree(struct sk_buff *skb)
+{
+	BUG_ON(refcount_sub_and_test(skb->truesize, &skb->sk->sk_wmem_alloc, SKB_C_WMEM));
+}
+
+static void tcp_wfree(struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	unsigned long flags;
+
+	BUG_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc, SKB_C_WMEM));
+	flags = skb_load(&sk->sk_tsq_flags, SKB_C_WMEM);
+	while (flags & TSQF_THROTTLED && !(flags & TSQF_QUEUED)) {
+		unsigned long want = (flags & ~TSQF_THROTTLED) | TSQF_QUEUED;
+		unsigned long found = cmpxchg(&sk->sk_tsq_flags, flags, want, SKB_C_WMEM);
+
+		if (found == flags)
+			return; /* tcp_tsq_handler() drops the 1 that is left */
+		flags = found;
+	}
+	BUG_ON(refcount_dec_and_test(&sk->sk_wmem_alloc, SKB_C_WMEM));
+}
+
+/* --- transmit ---------------------------------------------------------------------------------------------- */
+
+static __always_inline void tcp_build_header(struct sk_buff *clone, const struct tcp_skb_cb *tcb,
+					     u16 flags)
+{
+	struct tcp_wire_header *h = skb_push(clone, sizeof(*h));
+
+	memset(h, 0, offsetof(struct tcp_wire_header, source));
+	h->source = __builtin_bswap16(5001);
+	h->dest = __builtin_bswap16(5001);
+	h->seq = __builtin_bswap32(tcb->seq);
+	h->ack_seq = __builtin_bswap32(1);
+	h->flags = __builtin_bswap16((8 << 12) | (flags & 0xff));
+	h->window = __builtin_bswap16(512);
+	h->check = h->urg = 0;
+	memset(h->options, 1, sizeof(h->options));
+}
+
+static __always_inline int do_tcp_transmit_skb(struct sock *sk, struct sk_buff *skb,
+					       const enum skb_era era, const enum tcp_trim trim)
+{
+	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
+	struct skb_list_node anchor = skb->tcp_tsorted_anchor;
+	struct sk_buff *clone;
+	int pcount = tcp_skb_pcount(era, skb);
+	u16 flags = tcb->tcp_flags;
+
+	/* The clone's control block belongs to IP from here: what offset_ack lies in must not be in use. */
+	BUG_ON(trim == TRIM_OFFSET_ACK && tcb->offset_ack);
+
+	/* The anchor overlays route and destructor, which a clone takes over. */
+	if (skb_anchored(era)) {
+		skb->_skb_refdst = 0;
+		skb->destructor = NULL;
+	}
+	clone = unlikely(skb_cloned(skb)) ? pskb_copy(era, skb) : skb_clone(era, skb);
+	if (skb_anchored(era))
+		skb->tcp_tsorted_anchor = anchor;
+	if (unlikely(!clone))
+		return -ENOBUFS;
+	clone->dev = NULL;
+	if (pcount > 1)
+		flags |= TCPHDR_PSH; /* so that the peer's GRO hands it up */
+	tcp_build_header(clone, tcb, flags);
+
+	skb_store(&clone->sk, sk, SKB_C_SHELL);
+	clone->destructor = era >= ERA_6_1 ? tcp_wfree : sock_wfree;
+	refcount_add(clone->truesize, &sk->sk_wmem_alloc, SKB_C_WMEM);
+	if (era >= ERA_6_1) {
+		/* Into the shared info, which the original has too by now. */
+		shinfo_write(clone, gso_segs, (u16)pcount);
+		shinfo_write(clone, gso_size, (u16)tcp_skb_mss(era, skb));
+		shinfo_write(clone, gso_type, SKB_GSO_TCPV4);
+	}
+	memset(clone->cb, 0, sizeof(clone->cb)); /* IP's now */
+
+	if (unlikely(!tx_ring_xmit(sk->ring, clone))) {
+		kfree_skb(era, clone);
+		return NET_XMIT_DROP;
+	}
+	return 0;
+}
+
+static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb,
+						    const enum skb_era era)
+{
+	sk->snd_nxt = TCP_SKB_CB(skb)->end_seq;
+	__skb_unlink(skb, &sk->sk_write_queue);
+	__skb_queue_tail(&sk->tcp_rtx_queue, skb);
+	sk->packets_out += tcp_skb_pcount(era, skb);
+}
+
+static __always_inline int do_tcp_write_xmit(struct sock *sk, const enum skb_era era,
+					     const enum tcp_trim trim)
+{
+	struct sk_buff *skb;
+	int sent = 0;
+
+	while ((skb = skb_peek(&sk->sk_write_queue))) {
+		if (after(TCP_SKB_CB(skb)->end_seq, sk->snd_una + sk->snd_wnd))
+			break;
+		if (!tcp_skb_pcount(era, skb))
+			tcp_set_skb_tso_segs(era, trim, skb, sk->mss_cache);
+		if (tcp_transmit_skb(era, trim, sk, skb) < 0)
+			break;
+		tcp_event_new_data_sent(sk, skb, era);
+		sent++;
+	}
+	return sent;
+}
+
+static __always_inline void do_tcp_tsq_handler(struct sock *sk, const enum skb_era era,
+					       const enum tcp_trim trim)
+{
+	if (!(smp_load_acquire(&sk->sk_tsq_flags, SKB_C_WMEM) & TSQF_QUEUED))
+		return;
+	skb_store(&sk->sk_tsq_flags, 0UL,
+		  SKB_C_WMEM); /* nobody else changes it while QUEUED is set */
+	tcp_write_xmit(era, trim, sk);
+	BUG_ON(refcount_dec_and_test(&sk->sk_wmem_alloc, SKB_C_WMEM));
+}
+
+/* --- split ------------------------------------------------------------------------------------------------- */
+
+static __always_inline void tcp_adjust_pcount(struct sock *sk, const struct sk_buff *skb, int decr)
+{
+	u8 sacked = TCP_SKB_CB(skb)->sacked;
+
+	sk->packets_out -= decr;
+	if (sacked & TCPCB_SACKED_ACKED)
+		sk->sacked_out -= decr;
+	if (sacked & TCPCB_SACKED_RETRANS)
+		sk->retrans_out -= decr;
+	if (sacked & TCPCB_LOST)
+		sk->lost_out -= decr;
+}
+
+static __always_inline int do_tcp_fragment(struct sock *sk, struct sk_buff_head *queue,
+					   struct sk_buff *skb, u32 len, unsigned int mss,
+					   const enum skb_era era, const enum tcp_trim trim)
+{
+	struct tcp_skb_cb *a = TCP_SKB_CB(skb), *b;
+	int old = tcp_skb_pcount(era, skb), err;
+	u32 linear = skb_headlen(skb) > len ? skb_headlen(skb) - len : 0, nlen;
+	struct sk_buff *buff;
+
+	if (len > skb->len)
+		return -EINVAL;
+
+	err = era < ERA_6_1 ? (skb_is_nonlinear(skb) ? skb_unclone(era, skb) : 0)
+			    : skb_unclone_keeptruesize(era, skb);
+	if (unlikely(err))
+		return -ENOMEM;
+	buff = alloc_skb_fclone(era, linear + MAX_TCP_HEADER, sk->node);
+	if (unlikely(!buff))
+		return -ENOMEM;
+	skb_reserve(buff, MAX_TCP_HEADER);
+	buff->headers.ip_summed = skb->headers.ip_summed;
+	skb_anchor_init(era, buff);
+
+	sk_wmem_schedule(era, sk, buff->truesize); /* forced: a cut must not fail for the budget */
+	sk_wmem_queued_add(sk, buff->truesize);
+	sk_mem_charge(sk, buff->truesize);
+	nlen = skb->len - len - linear;
+	buff->truesize += nlen;
+	skb->truesize -= nlen;
+
+	b = TCP_SKB_CB(buff);
+	b->seq = a->seq + len;
+	b->end_seq = a->end_seq;
+	a->end_seq = b->seq;
+	b->tcp_flags = a->tcp_flags;
+	a->tcp_flags &= ~(TCPHDR_FIN | TCPHDR_PSH);
+	b->sacked = a->sacked;
+	b->eor = a->eor;
+	a->eor = 0;
+	b->tx = a->tx;
+
+	if (trim == TRIM_OFFSET_ACK) {
+		/* Each half keeps what was noted of its own bytes. */
+		u32 noted = a->offset_ack;
+
+		a->offset_ack = min(noted, len);
+		b->offset_ack = noted - a->offset_ack;
+	}
+
+	skb_split(skb, buff, len);
+	buff->tstamp = skb->tstamp;
+
+	tcp_set_skb_tso_segs(era, trim, skb, mss);
+	tcp_set_skb_tso_segs(era, trim, buff, mss);
+	if (!tcp_skb_unacked(trim, skb))
+		tcp_skb_pcount_clear(era, skb); /* all of it was counted when it was acknowledged */
+	if (!before(sk->snd_nxt, b->end_seq))
+		tcp_adjust_pcount(sk, skb,
+				  old - tcp_skb_pcount(era, skb) - tcp_skb_pcount(era, buff));
+	__skb_header_release(buff);
+	__skb_queue_after(queue, skb, buff);
+	return 0;
+}
+
+/* --- retransmit -------------------------------------------------------------------------------------------- */
+
+/* True (6.x) if the clone of SKB is still below TCP; then the completion is asked to say when it is not. */
+static __always_inline bool skb_still_in_host_queue(struct sock *sk, const struct sk_buff *skb)
+{
+	unsigned long flags;
+
+	if (likely(!skb_fclone_busy(sk, skb)))
+		return false;
+	flags = skb_load(&sk->sk_tsq_flags, SKB_C_WMEM);
+	while (!(flags & TSQF_THROTTLED)) {
+		unsigned long found =
+			cmpxchg(&sk->sk_tsq_flags, flags, flags | TSQF_THROTTLED, SKB_C_WMEM);
+
+		if (found == flags)
+			break;
+		flags = found;
+	}
+	/* The exchange ordered this second look after the bit: a completion in between saw it. */
+	return skb_fclone_busy(sk, skb);
+}
+
+/* May SKB be sent again now? */
+static __always_inline int tcp_may_retransmit(struct sock *sk, const struct sk_buff *skb,
+					      const enum skb_era era)
+{
+	if (era >= ERA_6_1)
+		return skb_still_in_host_queue(sk, skb) ? -EBUSY : 0;
+	/* 3.4 only looks how much is below TCP in all. */
+	if (refcount_read(&sk->sk_wmem_alloc, SKB_C_WMEM) >
+	    min(sk->sk_wmem_queued + (sk->sk_wmem_queued >> 2), sk->sk_sndbuf))
+		return -EAGAIN;
+	return 0;
+}
+
+/* How many bytes of SKB go out, MSS-sized pieces in the peer's window; negative: none. */
+static __always_inline int tcp_retransmit_len(const struct sock *sk, const struct sk_buff *skb,
+					      int segs)
+{
+	u32 seq = TCP_SKB_CB(skb)->seq, mss = sk->mss_cache, len = mss * segs;
+	s32 avail = (s32)(sk->snd_una + sk->snd_wnd - seq);
+
+	if (avail <= 0) {
+		if (seq != sk->snd_una)
+			return -EAGAIN;
+		avail = mss;
+	}
+	if ((u32)avail < len)
+		len = (u32)avail > mss ? avail - avail % mss : (u32)avail;
+	return len;
+}
+
+static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff *skb, int segs,
+						 const enum skb_era era, const enum tcp_trim trim)
+{
+	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
+	int err, len;
+
+	err = tcp_may_retransmit(sk, skb, era);
+	if (err)
+		return err;
+	if (before(tcb->seq, sk->snd_una)) {
+		/* Lazily acknowledged bytes leave here at the latest. */
+		if (!before(sk->snd_una, tcb->end_seq))
+			return -EINVAL;
+		if (tcp_trim_head(era, trim, sk, skb, sk->snd_una - tcb->seq))
+			return -ENOMEM;
+	}
+	len = tcp_retransmit_len(sk, skb, era < ERA_6_1 ? 1 : segs);
+	if (len < 0)
+		return len;
+	if (skb->len > (u32)len) {
+		if (tcp_fragment(era, trim, sk, &sk->tcp_rtx_queue, skb, len, sk->mss_cache))
+			return -ENOMEM;
+	} else {
+		int old = tcp_skb_pcount(era, skb);
+
+		if (era >= ERA_6_1 && skb_unclone_keeptruesize(era, skb))
+			return -ENOMEM;
+		tcp_set_skb_tso_segs(era, trim, skb, sk->mss_cache);
+		tcp_adjust_pcount(sk, skb, old - tcp_skb_pcount(era, skb));
+	}
+	err = tcp_transmit_skb(era, trim, sk, skb);
+	tcb->sacked |= TCPCB_EVER_RETRANS;
+	if (err < 0)
+		return err;
+	if (!(tcb->sacked & TCPCB_SACKED_RETRANS)) {
+		tcb->sacked |= TCPCB_SACKED_RETRANS;
+		sk->retrans_out += tcp_skb_pcount(era, skb);
+	}
+	return 0;
+}
+
+#define INSTANTIATE(suffix, era, trim)                                                  \
+	int tcp_transmit_skb_##suffix(struct sock *sk, struct sk_buff *skb)             \
+	{                                                                               \
+		return do_tcp_transmit_skb(sk, skb, era, trim);                         \
+	}                                                                               \
+	int tcp_write_xmit_##suffix(struct sock *sk)                                    \
+	{                                                                               \
+		return do_tcp_write_xmit(sk, era, trim);                                \
+	}                                                                               \
+	int tcp_fragment_##suffix(struct sock *sk, struct sk_buff_head *queue,          \
+				  struct sk_buff *skb, u32 len, unsigned int mss)       \
+	{                                                                               \
+		return do_tcp_fragment(sk, queue, skb, len, mss, era, trim);            \
+	}                                                                               \
+	void tcp_tsq_handler_##suffix(struct sock *sk)                                  \
+	{                                                                               \
+		do_tcp_tsq_handler(sk, era, trim);                                      \
+	}                                                                               \
+	int tcp_retransmit_skb_##suffix(struct sock *sk, struct sk_buff *skb, int segs) \
+	{                                                                               \
+		return do_tcp_retransmit_skb(sk, skb, segs, era, trim);                 \
+	}
+TCP_FOR_EACH(INSTANTIATE)
