@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT
+"""Result files: reading strictly, checking against results/schema.json, writing so that nothing is ever half there.
+
+The checker interprets the part of JSON Schema that our schema uses, and refuses a schema that uses more, so that it
+can never pass over a rule in silence. The reader takes nothing but JSON as the standard has it: no NaN, no double
+keys, no numbers beyond a double, one document, UTF-8.
+"""
+
+import datetime
+import errno
+import functools
+import json
+import math
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from . import tree
+from .errors import UserError
+
+SCHEMA_VERSION = "1.0"
+SCHEMA_MAJOR = 1
+COMMIT_DIGITS = 7
+
+
+class Invalid(UserError):
+    """A file or a value that is not what it should be; the text says where and what was expected."""
+
+
+# --- the schema ---------------------------------------------------------------------------------------------------
+
+_ANNOTATIONS = {"$schema", "$comment", "$defs", "title", "description"}
+
+
+def _is_integer(value):
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+_TYPES = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "integer": _is_integer,
+}
+
+
+def type_name(value):
+    """The JSON type of a value, for messages."""
+    for name in ("object", "array", "string", "boolean", "null", "integer", "number"):
+        if _TYPES[name](value):
+            return name
+    return type(value).__name__
+
+
+def _shown(value):
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _equal(left, right):
+    # True and 1 are different JSON values.
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def violations(value, schema, root=None, path=""):
+    """Every way in which VALUE breaks SCHEMA, one sentence each, with the path of the culprit."""
+    root = schema if root is None else root
+    where = path or "the document"
+    if "$ref" in schema:
+        name = re.fullmatch(r"#/\$defs/(\w+)", schema["$ref"]).group(1)
+        yield from violations(value, root["$defs"][name], root, path)
+    if "type" in schema:
+        allowed = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        if not any(_TYPES[name](value) for name in allowed):
+            yield f"{where}: expected {' or '.join(allowed)}, is {type_name(value)} {_shown(value)}"
+            return
+    for keyword, rule in schema.items():
+        if keyword in _ANNOTATIONS or keyword in ("type", "$ref"):
+            continue
+        if keyword == "const":
+            if not _equal(value, rule):
+                yield f"{where}: expected {_shown(rule)}, is {_shown(value)}"
+        elif keyword == "enum":
+            if not any(_equal(value, choice) for choice in rule):
+                yield f"{where}: expected one of {', '.join(_shown(c) for c in rule)}, is {_shown(value)}"
+        elif keyword == "minimum":
+            if _TYPES["number"](value) and value < rule:
+                yield f"{where}: expected at least {rule}, is {_shown(value)}"
+        elif keyword == "exclusiveMinimum":
+            if _TYPES["number"](value) and value <= rule:
+                yield f"{where}: expected more than {rule}, is {_shown(value)}"
+        elif keyword == "minLength":
+            if isinstance(value, str) and len(value) < rule:
+                yield f"{where}: expected a string of at least {rule} characters, is {_shown(value)}"
+        elif keyword == "pattern":
+            if isinstance(value, str) and not re.search(rule, value):
+                yield f"{where}: expected a string like {rule}, is {_shown(value)}"
+        elif keyword == "required":
+            if isinstance(value, dict):
+                for key in rule:
+                    if key not in value:
+                        kind = schema.get("properties", {}).get(key, {}).get("type")
+                        kind = " or ".join(kind) if isinstance(kind, list) else kind
+                        yield f"{where}: '{key}' is missing{f', expected {kind}' if kind else ''}"
+        elif keyword == "properties":
+            if isinstance(value, dict):
+                for key, below in rule.items():
+                    if key in value:
+                        yield from violations(value[key], below, root, f"{path}.{key}" if path else key)
+        elif keyword == "items":
+            if isinstance(value, list):
+                for index, item in enumerate(value):
+                    yield from violations(item, rule, root, f"{path}[{index}]")
+        else:
+            raise ValueError(f"the schema uses '{keyword}', which the checker does not know")
+
+
+@functools.lru_cache(maxsize=None)
+def schema():
+    """The schema of this version's result files."""
+    with open(tree.repo_root() / "results" / "schema.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _finite(value, path=""):
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{path or 'the document'}: expected a finite number, is {value}"
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            yield from _finite(below, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _finite(item, f"{path}[{index}]")
+
+
+def check(document, source="the result"):
+    """Raises Invalid for the first way in which DOCUMENT is not a result file of a version that we can read."""
+    version = None
+    if isinstance(document, dict) and isinstance(document.get("context"), dict):
+        ours = document["context"].get("skbench")
+        version = ours.get("schema") if isinstance(ours, dict) else None
+    if isinstance(version, str) and re.fullmatch(r"[0-9]+\.[0-9]+", version) and \
+            int(version.split(".")[0]) != SCHEMA_MAJOR:
+        raise Invalid(f"{source}: schema version {version}, this skbench reads {SCHEMA_MAJOR}.x")
+    for problem in _finite(document):
+        raise Invalid(f"{source}: {problem}")
+    for problem in violations(document, schema()):
+        raise Invalid(f"{source}: {problem}")
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+class _Refused(Exception):
+    pass
+
+
+def _no_double_keys(pairs):
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Refused(f"key '{key}' stands twice in one object")
+        found[key] = value
+    return found
+
+
+def _no_constant(token):
+    raise _Refused(f"{token} is not JSON; a value that could not be measured is null")
+
+
+def _double(text):
+    value = float(text)
+    if not math.isfinite(value):
+        raise _Refused(f"{text} is beyond the range of a number")
+    return value
+
+
+def _cut(text, error):
+    """True if the text breaks off rather than going wrong."""
+    rest = text[error.pos:].strip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return True
+    if any(word.startswith(rest) for word in ("true", "false", "null", "-")):
+        return True
+    return error.msg.startswith("Invalid \\u") and re.fullmatch(r"\\?u?[0-9a-fA-F]{0,3}", rest) is not None
+
+
+def parse(data, source):
+    """The JSON document in DATA (bytes). Raises Invalid with one sentence that begins with SOURCE."""
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    if not data.strip():
+        raise Invalid(f"{source}: file is empty")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.end == len(data) and error.reason == "unexpected end of data":
+            raise Invalid(f"{source}: truncated at byte {len(data)}") from None
+        raise Invalid(f"{source}: not UTF-8 at byte {error.start}") from None
+    try:
+        return json.loads(text, object_pairs_hook=_no_double_keys, parse_constant=_no_constant, parse_float=_double)
+    except _Refused as error:
+        raise Invalid(f"{source}: {error}") from None
+    except json.JSONDecodeError as error:
+        byte = len(text[:error.pos].encode("utf-8"))
+        if error.msg == "Extra data" and text[error.pos] in "{[":
+            reason = f"more than one JSON document, second starts at byte {byte}"
+        elif _cut(text, error):
+            reason = f"truncated at byte {len(data)}"
+        else:
+            reason = f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            if re.match(r"[0-9]+,[0-9]", text[max(0, error.pos - 1):].lstrip(", ")) or \
+                    re.search(r"[0-9],[0-9]*$", text[:error.pos + 1]):
+                reason += " (a number written under a locale?)"
+        raise Invalid(f"{source}: {reason}") from None
+    except RecursionError:
+        raise Invalid(f"{source}: nested too deeply") from None
+    except ValueError as error:
+        raise Invalid(f"{source}: {error}") from None
+
+
+def read(path):
+    """The checked result in a file. Raises Invalid, one sentence that begins with the path."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise Invalid(f"{path}: {error.strerror}") from None
+    document = parse(data, path)
+    check(document, path)
+    return document
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+def text_of(document):
+    """The JSON text of a result: the same bytes under every locale."""
+    return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def default_path(fp8, commit, now=None, root=None):
+    """out/<fp8>/<UTC>-<commit7>.json, with a number behind it if that name is taken."""
+    now = now or datetime.datetime.now(datetime.timezone.utc)
+    directory = Path(root or tree.repo_root()) / "out" / fp8
+    stem = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{commit[:COMMIT_DIGITS]}"
+    path = directory / f"{stem}.json"
+    number = 2
+    while path.exists():
+        path = directory / f"{stem}-{number}.json"
+        number += 1
+    return path
+
+
+def _why(error):
+    return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+
+
+def refuse_existing(path):
+    """Raises UserError if PATH cannot become a new result file, to be asked before anything is measured."""
+    path = Path(path)
+    if os.path.lexists(path):
+        raise UserError(f"{path} exists and results are never overwritten: name another file")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UserError(f"{path}: no permission to write to {path.parent}")
+
+
+def write(path, document):
+    """Checks DOCUMENT and writes it to the new file PATH, as write_new() does."""
+    check(document)
+    write_new(path, text_of(document))
+
+
+def write_new(path, text):
+    """Writes ASCII text to PATH, which must not exist. Missing directories are made.
+
+    Either the whole file stands there afterwards, on disk, or UserError was raised and nothing stands there.
+    """
+    path = Path(path)
+    temporary = None
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"cannot make {path.parent}: {_why(error)}") from None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        _rename_new(temporary, path)
+        _sync_directory(path.parent)
+    except FileExistsError:
+        raise UserError(f"{path} exists and results are never overwritten: name another file") from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {_why(error)}") from None
+    finally:
+        if temporary is not None and os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def _rename_new(temporary, path):
+    """Renames, but never onto a file that is there: a link fails then, where a rename would replace it."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        # A file system without hard links: reserve the name, then rename onto our own empty file.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            os.rename(temporary, path)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def _sync_directory(directory):
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)

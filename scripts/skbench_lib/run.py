@@ -1,0 +1,612 @@
+# SPDX-License-Identifier: MIT
+"""`skbench run`: builds, measures, prints the table, writes the result file."""
+
+import contextlib
+import datetime
+import os
+import random
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from . import benchbin, build, duet, files, fingerprint, results, stats, table, tree
+from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
+
+SUITES = ("headline", "quick", "full")
+ERAS = ("3.4", "6.1", "6.12")
+DEFAULT_ERA = "6.12"
+BUDGET_S = {"headline": 100.0, "quick": 60.0, "full": 900.0}
+SURVEY = {"quick": {"wanted": 7, "batches": 40}, "full": {"wanted": 25, "batches": None}}
+HEADLINE_MAX_PAIRS = 400
+MAX_CELLS = 8
+BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
+VALUE = "33rd percentile over a process's batches of the roles' busy time, ns an operation"
+
+
+class Trim:
+    """The trim experiment in its forced form: the life of one skb with partial ACKs while its clone lives."""
+
+    id = "trim"
+    binary = "bench_tcp"
+    claim = "~3 % less CPU at 4660 Mbit/s; 16+16 page atomics per expansion"
+    source = "tcp: avoid expensive pskb_expand_head() calls, patch posted in 2012"
+    baseline = "eager"
+    variants = ("offset_ack",)
+    frags = (2, 16, 17)
+    allocators = ("slub", "jemalloc")
+    metric = "busy_ns_per_64KB"
+    unit = "ns/64KB"
+    better = "lower"
+
+    @staticmethod
+    def case(era, variant, parameters):
+        return (f"tcp/trim/form:forced/era:{era}/variant:{variant}/frags:{parameters['frags']}/partial:1/clone:alive/"
+                f"complete:{parameters['complete']}/alloc:{parameters['alloc']}")
+
+    @classmethod
+    def grid(cls, frags, cpus):
+        """Parameters of the cells, at most MAX_CELLS with one variant. CPUS: how many there are."""
+        cells = [{"frags": count, "complete": "same", "alloc": alloc}
+                 for alloc in cls.allocators for count in (cls.frags if frags is None else (frags,))]
+        if cpus >= 2:
+            cells += [{"frags": 16 if frags is None else frags, "complete": "other", "alloc": alloc}
+                      for alloc in cls.allocators]
+        return cells[:MAX_CELLS]
+
+
+EXPERIMENTS = {"trim": Trim}
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+def add_parser(subparsers):
+    parser = subparsers.add_parser(
+        "run", help="measure, print the table, write the result file",
+        description="Builds, measures, prints the table and writes the result to out/<machine>/<time>-<commit>.json.")
+    parser.add_argument("--suite", default="headline", metavar="NAME",
+                        help="headline: the published changes, before and after (default); quick: every case, one "
+                             "minute; full: every case, 15 minutes")
+    parser.add_argument("--filter", metavar="RE", help="only cases whose name matches this regular expression")
+    parser.add_argument("--era", metavar="E", help=f"kernel whose rules hold: {', '.join(ERAS)} "
+                                                   f"(headline: {DEFAULT_ERA})")
+    parser.add_argument("--variant", metavar="V", help="only this variant, against its baseline")
+    parser.add_argument("--frags", metavar="N", help="only this number of fragments")
+    parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
+    parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (100; quick 60; full 900)")
+    parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
+    parser.add_argument("--out", metavar="FILE", help="the result file (never overwritten)")
+    parser.add_argument("--json", metavar="FILE", help="the result again, to another file; - for standard output")
+    parser.set_defaults(func=main)
+
+
+def integer(text, option, least, most=None):
+    try:
+        value = int(text)
+    except ValueError:
+        value = None
+    if value is None or value < least or (most is not None and value > most):
+        span = f"{least} to {most}" if most is not None else f"at least {least}"
+        raise UserError(f"{option} {text}: an integer is needed, {span}")
+    return value
+
+
+def seconds(text, option="--budget"):
+    try:
+        value = float(text)
+    except ValueError:
+        value = None
+    if value is None or not 0 < value <= 86400:
+        raise UserError(f"{option} {text}: seconds are needed, more than 0, at most 86400")
+    return value
+
+
+def expression(text, option="--filter"):
+    try:
+        return re.compile(text or "")
+    except re.error as error:
+        raise UserError(f"{option} {text}: not a regular expression: {error}") from None
+
+
+def one_of(text, option, allowed):
+    if text not in allowed:
+        raise UserError(f"{option} {text}: one of {', '.join(allowed)} is needed")
+    return text
+
+
+def cpus_from(text, allowed=None):
+    """The CPUs of a list as in 0,2-3, in the order given; None for None. All must be allowed to this process."""
+    if text is None:
+        return None
+    allowed = fingerprint.allowed_cpus() if allowed is None else allowed
+    cpus = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part.strip())
+        lo = int(match.group(1)) if match else 0
+        hi = int(match.group(2) or lo) if match else -1
+        if hi < lo:
+            raise UserError(f"--cpus {text}: a list as in 0,2-3 is needed")
+        cpus += range(lo, hi + 1)
+    wrong = [cpu for cpu in cpus if cpu not in allowed]
+    if wrong or len(set(cpus)) != len(cpus):
+        raise UserError(f"--cpus {text}: {f'CPU {wrong[0]} is not' if wrong else 'no CPU may stand twice; all are'} "
+                        f"among those allowed here: {fingerprint.cpu_list(allowed)}")
+    return cpus
+
+
+def seed_from(text):
+    return random.SystemRandom().randrange(1 << 32) if text is None else integer(text, "--seed", 0, (1 << 64) - 1)
+
+
+def bench_directory():
+    """The directory of the bench binaries, built if need be."""
+    given = os.environ.get(BENCH_DIR_VARIABLE)
+    if given:
+        if not Path(given).is_dir():
+            raise UserError(f"{BENCH_DIR_VARIABLE}={given}: there is no such directory")
+        return Path(given)
+    return build.ensure_built("release") / "benches"
+
+
+def bench_binaries(directory):
+    """Every plain bench binary there, by name."""
+    found = {path.name: benchbin.BenchBinary(path) for path in sorted(directory.glob("bench_*"))
+             if re.fullmatch(r"bench_[a-z0-9]+", path.name) and os.access(path, os.X_OK) and path.is_file()}
+    if not found:
+        raise UserError(f"{directory}: there is no bench binary", IMPOSSIBLE)
+    return found
+
+
+# --- progress and interrupts --------------------------------------------------------------------------------------
+
+class Progress:
+    """One line on a terminal, written over and over; nothing in a pipe."""
+
+    def __init__(self, what):
+        self.what = what
+        self.shown = 0
+        self.enabled = sys.stderr.isatty()
+
+    def say(self, text):
+        if self.enabled:
+            line = f"{self.what}: {text}"[:table.WIDTH - 1]
+            sys.stderr.write("\r" + line.ljust(self.shown))
+            sys.stderr.flush()
+            self.shown = len(line)
+
+    def clear(self):
+        if self.shown:
+            sys.stderr.write("\r" + " " * self.shown + "\r")
+            sys.stderr.flush()
+            self.shown = 0
+
+    def turns(self, engine):
+        waiting = sum(cell.stopped is None for cell in engine.cells)
+        processes = sum(cell.processes for cell in engine.cells)
+        limit = f" of at most {engine.budget_s:.0f}" if engine.budget_s is not None else ""
+        self.say(f"{len(engine.cells) - waiting} of {len(engine.cells)} cells done, {processes} processes, "
+                 f"{engine.elapsed_s:.0f}{limit} s")
+
+
+def _interrupt(number, frame):
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def stoppable():
+    """SIGTERM and SIGHUP end a measurement as Ctrl-C does: what was measured is written."""
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
+              if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """While the result is written, which is short, nothing stops us."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# --- plans --------------------------------------------------------------------------------------------------------
+
+class Request:
+    """The command line, checked as far as it can be without a binary."""
+
+    def __init__(self, args):
+        self.suite = one_of(args.suite, "--suite", SUITES)
+        self.filter = expression(args.filter)
+        self.filter_text = args.filter
+        self.era = None if args.era is None else one_of(args.era, "--era", ERAS)
+        variants = sorted({v for e in EXPERIMENTS.values() for v in e.variants})
+        self.variant = None if args.variant is None else one_of(args.variant, "--variant", variants)
+        self.frags = None if args.frags is None else integer(args.frags, "--frags", 1)
+        self.cpus = cpus_from(args.cpus)
+        self.budget_s = BUDGET_S[self.suite] if args.budget is None else seconds(args.budget)
+        self.seed = seed_from(args.seed)
+        self.out, self.json = args.out, args.json
+        if self.out is not None:
+            results.refuse_existing(self.out)
+        if self.json not in (None, "-"):
+            results.refuse_existing(self.json)
+            if self.out is not None and os.path.abspath(self.out) == os.path.abspath(self.json):
+                raise UserError(f"--json {self.json}: that is --out already")
+
+    def check_against(self, context):
+        """Frags, against what the binary was built for."""
+        most = context.get("max_skb_frags")
+        if self.frags is not None and most is not None and self.frags > most:
+            raise UserError(f"--frags {self.frags}: 1 to {most} fit, MAX_SKB_FRAGS of this build "
+                            f"(cmake -DSKB_MAX_FRAGS=N raises it, to 45)")
+
+    def empty(self):
+        given = [f"--filter {self.filter_text}" if self.filter_text else "",
+                 f"--era {self.era}" if self.era else "", f"--variant {self.variant}" if self.variant else "",
+                 f"--frags {self.frags}" if self.frags is not None else ""]
+        return UserError(f"no case of suite {self.suite} matches {' '.join(filter(None, given)) or 'anything'}")
+
+
+class HeadlineCell:
+    """A cell of an experiment, and the duet that measures it."""
+
+    def __init__(self, experiment, era, variant, parameters):
+        self.experiment, self.era, self.variant, self.parameters = experiment, era, variant, parameters
+        self.names = {"baseline": experiment.case(era, experiment.baseline, parameters),
+                      "variant": experiment.case(era, variant, parameters)}
+        self.key = re.sub(r"/variant:[^/]*", "", self.names["baseline"])
+        self.cell = None
+
+
+def headline_cells(request, cpus):
+    """The cells that the request selects. CPUS: how many CPUs there are to use."""
+    era = request.era or DEFAULT_ERA
+    cells = [HeadlineCell(experiment, era, variant, parameters)
+             for experiment in EXPERIMENTS.values()
+             for variant in experiment.variants if request.variant in (None, variant)
+             for parameters in experiment.grid(request.frags, cpus)]
+    cells = [cell for cell in cells if any(request.filter.search(name) for name in cell.names.values())]
+    if not cells:
+        raise request.empty()
+    return cells
+
+
+def survey_cells(request, binaries):
+    """Every case of the binaries' default grids that the request selects."""
+    cells = []
+    for binary in binaries.values():
+        for operation in binary.operations():
+            for case in operation["cases"]:
+                keys = benchbin.split_name(case)[1]
+                wanted = (("era", request.era), ("variant", request.variant), ("frags", request.frags))
+                if all(value is None or keys.get(key) == str(value) for key, value in wanted) and \
+                        request.filter.search(case):
+                    cells.append(duet.SurveyCell(duet.Side(binary, case, "single"), **SURVEY[request.suite]))
+    if not cells:
+        raise request.empty()
+    return cells
+
+
+# --- the document -------------------------------------------------------------------------------------------------
+
+class Rows:
+    """Collects the rows of `benchmarks`: one for each process."""
+
+    def __init__(self):
+        self.rows = []
+        self.families = {}
+        self.instances = {}
+
+    def add(self, case, cell, side, pair, first, pad, answer):
+        operation = benchbin.split_name(case)[0]
+        family = self.families.setdefault(operation, len(self.families))
+        instances = self.instances.setdefault(operation, {})
+        instance = instances.setdefault(case, len(instances))
+        ours = {"cell": cell.key, "side": side, "pair": pair, "first": first, "pad": pad,
+                "inject": answer.get("inject") or 0, "n": answer["n"], "batches": answer["batches"],
+                "kept": answer["kept"], "value": benchbin.value_of(answer)}
+        for key in ("bytes_per_op", "wall", "busy", "cpu", "roles", "allocator", "backing", "bound", "cpus"):
+            if key in answer:
+                ours[key] = answer[key]
+        self.rows.append({
+            "name": case, "family_index": family, "per_family_instance_index": instance, "run_name": case,
+            "run_type": "iteration", "repetitions": 0, "repetition_index": 0,
+            "threads": max(1, len(answer.get("roles") or [])), "iterations": answer["n"] * answer["kept"],
+            "real_time": answer["wall"]["p33"], "cpu_time": answer["cpu"]["p33"], "time_unit": "ns", "skb": ours})
+
+    def finish(self):
+        totals = {}
+        for entry in self.rows:
+            entry["repetition_index"] = totals.setdefault(entry["name"], 0)
+            totals[entry["name"]] += 1
+        for entry in self.rows:
+            entry["repetitions"] = totals[entry["name"]]
+        return self.rows
+
+
+def duet_rows(rows, cell, sides):
+    for index, pair in enumerate(cell.pairs):
+        for which in (pair.first, "b" if pair.first == "a" else "a"):
+            answer, pad = (pair.a, pair.pad_a) if which == "a" else (pair.b, pair.pad_b)
+            rows.add(cell.a.case if which == "a" else cell.b.case, cell, sides[which], index, which == pair.first, pad,
+                     answer)
+
+
+def scaled(summary, scale):
+    if summary is None:
+        return None
+    return {key: value if key == "n" or value is None else value * scale for key, value in summary.items()}
+
+
+def ratio_fields(cell):
+    """ratio, lo, hi and pairs of a duet's cell; null where there is none."""
+    logs = cell.log_ratios()
+    interval = cell.interval()
+    return {"ratio": 1 + stats.relative(stats.median(logs)) if logs else None,
+            "lo": 1 + stats.relative(interval[0]) if interval else None,
+            "hi": 1 + stats.relative(interval[1]) if interval else None, "pairs": len(logs)}
+
+
+def experiment_entry(planned):
+    """The object of context.skbench.experiments for one cell."""
+    cell, experiment = planned.cell, planned.experiment
+    # Both sides stand for the same payload; without a sample there is nothing to scale.
+    scale = benchbin.per_64kb(cell.pairs[0].a, 1.0) if cell.pairs else 1.0
+    if scale is None:
+        raise benchbin.BenchFailed(f"{planned.key}: the answer has no bytes_per_op, so no cost per 64 KB")
+    logs = cell.log_ratios()
+    return {
+        "experiment": experiment.id, "case": planned.key, "parameters": planned.parameters, "cases": planned.names,
+        "baseline": experiment.baseline, "variant": planned.variant, "era": planned.era, "metric": experiment.metric,
+        "unit": experiment.unit, "better": experiment.better, **ratio_fields(cell),
+        "hodges_lehmann": 1 + stats.relative(stats.hodges_lehmann(logs)) if logs else None,
+        "verdict": cell.verdict(), "claim": experiment.claim, "claim_source": experiment.source,
+        "status": cell.status, "reason": cell.reason, "stopped": cell.stopped, "processes": cell.processes,
+        "lost_processes": cell.lost_processes, "margin": cell.margin, "target_half_width": cell.target,
+        "baseline_value": scaled(cell.side("a"), scale), "variant_value": scaled(cell.side("b"), scale),
+        "difference": scaled(cell.difference(), scale)}
+
+
+def case_entry(cell):
+    """The object of context.skbench.cases for a case measured by itself."""
+    return {"case": cell.key, "metric": "busy_ns_per_op", "unit": "ns", "better": "lower", "status": cell.status,
+            "reason": cell.reason, "value": duet.summary(cell.values()), "processes": cell.processes,
+            "lost_processes": cell.lost_processes}
+
+
+def control_entry(cell):
+    held, reason = duet.judge_control(cell)
+    return {"case": cell.a.case, "held": held, "reason": reason, **ratio_fields(cell), "margin": cell.margin}
+
+
+def document(request, engine, context, calibration, rows, executable, load, **parts):
+    """The whole result. PARTS: control, experiments, cases, ledger, status, baseline."""
+    taken = fingerprint.take(context, load, request.seed)
+    record, condition = taken["record"], taken["condition"]
+    reason = None
+    if engine.interrupted:
+        reason = "interrupted"
+    elif engine.failure:
+        reason = str(engine.failure)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    plan = [{"cell": cell.key, "n": cell.n, "batches": cell.batches, "cpus": request.cpus}
+            for cell in engine.cells if cell.n is not None]
+    ours = {
+        "schema": results.SCHEMA_VERSION, "suite": request.suite, "partial": reason is not None,
+        "partial_reason": reason, "revision": {"commit": record["commit"], "dirty": record["dirty"]},
+        "fingerprint": taken, "build": context, "calibration": calibration, "control": parts["control"],
+        "plan": {"seed": request.seed, "budget_s": request.budget_s, "elapsed_s": round(engine.elapsed_s, 3),
+                 "value": VALUE, "cases": plan},
+        "baseline": parts["baseline"], "experiments": parts["experiments"], "cases": parts["cases"],
+        "ledger": parts["ledger"], "exit_status": parts["status"]}
+    return {
+        "context": {
+            "date": now.strftime("%Y-%m-%dT%H:%M:%S+00:00"), "host_name": socket.gethostname(),
+            "executable": executable, "num_cpus": os.cpu_count() or 1, "mhz_per_cpu": record["mhz"] or 0,
+            "cpu_scaling_enabled": condition["governor"] not in (None, "performance"),
+            "caches": fingerprint.caches(), "load_avg": condition["load_avg"] or [],
+            "library_build_type": "release" if context.get("preset", "").startswith("release") else "debug",
+            "json_schema_version": 1, "skbench": ours},
+        "benchmarks": rows.finish()}
+
+
+# --- stored baselines ---------------------------------------------------------------------------------------------
+
+def stored_baselines(fp8, root=None):
+    """[(name, document)] of this machine, sorted by name. Raises UserError for a broken file."""
+    directory = Path(root or tree.repo_root()) / "results" / "baselines" / fp8
+    return [(path.stem, results.read(path)) for path in sorted(directory.glob("*.json"))]
+
+
+def against_baselines(baselines, ledger):
+    """(words for the last line, whether a count changed). Counts are compared exactly; times of another session are
+    not judged here."""
+    if not baselines:
+        return "none yet for this machine", False
+    name, stored = max(baselines, key=lambda entry: entry[1]["context"]["date"])
+    before = {entry["case"]: entry["rows"] for entry in stored["context"]["skbench"]["ledger"]}
+    common = [entry for entry in ledger if entry["case"] in before]
+    changed = [entry["case"] for entry in common if entry["rows"] != before[entry["case"]]]
+    if changed:
+        return f"{name}: the ledger differs in {len(changed)} of {len(common)} cases, first {changed[0]}", True
+    if not common:
+        return f"{name}: no case in common", False
+    return f"{name}: the ledger of {table.plural(len(common), 'case')} is the same; times are not compared", False
+
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+def exit_status(engine, cells, control, ledger_changed):
+    """Variant against variant never sets it."""
+    if engine.interrupted:
+        return INTERRUPTED
+    if engine.failure:
+        return FAILED
+    if ledger_changed:
+        return WORSE
+    if cells and all(cell.impossible for cell in cells):
+        return IMPOSSIBLE
+    if control is not None and not control["held"]:
+        return INCONCLUSIVE
+    if any(cell.status != duet.OK or nothing(cell) for cell in cells):
+        return INCONCLUSIVE
+    return OK
+
+
+def nothing(cell):
+    return not (cell.pairs if isinstance(cell, duet.Cell) else cell.samples)
+
+
+def main(args):
+    request = Request(args)
+    directory = bench_directory()
+    binaries = bench_binaries(directory)
+    with stoppable():
+        if request.suite == "headline":
+            measured = run_headline(request, directory, binaries)
+        else:
+            measured = run_survey(request, binaries)
+        with uninterrupted():
+            return deliver(request, *measured)
+
+
+def calibrate_machine(binary, request):
+    try:
+        answer = binary.machine(request.cpus)
+    except benchbin.NotPossible as error:
+        return {"core_to_core_ns": None, "copy_gbs": None, "reason": str(error)}
+    return {"core_to_core_ns": None, "copy_gbs": None, **answer}
+
+
+def need(directory, name):
+    path = directory / name
+    if not path.is_file():
+        raise UserError(f"{path} is missing: build the tree again", IMPOSSIBLE)
+    return benchbin.BenchBinary(path)
+
+
+def run_headline(request, directory, binaries):
+    cpus = len(request.cpus or fingerprint.allowed_cpus())
+    planned = headline_cells(request, cpus)
+    names = sorted({entry.experiment.binary for entry in planned})
+    plain = {name: need(directory, name) for name in names}
+    traced = {name: need(directory, f"{name}_traced") for name in names}
+    context = plain[names[0]].context()
+    request.check_against(context)
+    baselines = stored_baselines(fingerprint.take(context)["fp8"])
+
+    progress = Progress("headline")
+    calibration = calibrate_machine(plain[names[0]], request)
+    ledger = {}
+    for number, entry in enumerate(planned, 1):
+        progress.say(f"ledger and calibration, cell {number} of {len(planned)}")
+        binary = plain[entry.experiment.binary]
+        entry.cell = duet.Cell(entry.key, duet.Side(binary, entry.names["baseline"], entry.experiment.baseline),
+                               duet.Side(binary, entry.names["variant"], entry.variant), None,
+                               margin=stats.HEADLINE_MARGIN, target=stats.HEADLINE_HALF_WIDTH, strict=True,
+                               max_pairs=HEADLINE_MAX_PAIRS)
+        try:
+            for name in entry.names.values():
+                if name not in ledger:
+                    ledger[name] = traced[entry.experiment.binary].ledger(name)
+            entry.cell.n = binary.calibrate(entry.names["baseline"], request.cpus)
+        except benchbin.NotPossible as error:
+            entry.cell.refuse(error)
+    ledger = [{"case": name, "rows": rows} for name, rows in ledger.items()]
+
+    cells = [entry.cell for entry in planned]
+    able = [entry for entry in planned if not entry.cell.impossible]
+    control_cell = None
+    if able:
+        sentinel = able[0]
+        for entry in able:
+            if entry.parameters["frags"] == 16:
+                sentinel = entry
+                break
+        side = sentinel.cell.a
+        control_cell = duet.Cell("control", side, side, sentinel.cell.n, margin=stats.HEADLINE_MARGIN,
+                                 target=stats.HEADLINE_HALF_WIDTH, max_pairs=HEADLINE_MAX_PAIRS)
+    load = fingerprint.Load()
+    engine = duet.Duet(cells + ([control_cell] if control_cell else []), random.Random(request.seed),
+                       budget_s=request.budget_s, sampler=duet.process_sampler(request.cpus), progress=progress.turns)
+    engine.run()
+    progress.clear()
+
+    with uninterrupted():
+        rows = Rows()
+        for cell in cells:
+            duet_rows(rows, cell, {"a": "baseline", "b": "variant"})
+        if control_cell:
+            duet_rows(rows, control_cell, {"a": "control_a", "b": "control_b"})
+        control = control_entry(control_cell) if control_cell else None
+        words, changed = against_baselines(baselines, ledger)
+        status = exit_status(engine, cells, control, changed)
+        result = document(request, engine, context, calibration, rows, names[0], load, control=control,
+                          experiments=[experiment_entry(entry) for entry in planned], cases=[], ledger=ledger,
+                          status=status, baseline=words)
+    return engine, result
+
+
+def run_survey(request, binaries):
+    first = next(iter(binaries.values()))
+    context = first.context()
+    request.check_against(context)
+    cells = survey_cells(request, binaries)
+    progress = Progress(request.suite)
+    calibration = calibrate_machine(first, request)
+    baselines = stored_baselines(fingerprint.take(context)["fp8"])
+    load = fingerprint.Load()
+    engine = duet.Survey(cells, random.Random(request.seed),
+                         lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus),
+                         budget_s=request.budget_s, sampler=duet.process_sampler(request.cpus),
+                         progress=progress.turns)
+    engine.run()
+    progress.clear()
+    with uninterrupted():
+        rows = Rows()
+        for cell in cells:
+            for index, (answer, pad) in enumerate(cell.samples):
+                rows.add(cell.key, cell, "single", index, True, pad, answer)
+        words, changed = against_baselines(baselines, [])
+        status = exit_status(engine, cells, None, changed)
+        result = document(request, engine, context, calibration, rows, ",".join(binaries), load, control=None,
+                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[], status=status,
+                          baseline=words)
+    return engine, result
+
+
+def deliver(request, engine, result):
+    """Prints the table, writes the files; returns the exit status. Without one sample there is nothing to write."""
+    ours = result["context"]["skbench"]
+    status = ours["exit_status"]
+    if engine.failure:
+        sys.stderr.write(f"skbench: {engine.failure}\n")
+    if not result["benchmarks"] and (engine.interrupted or engine.failure):
+        if engine.interrupted:
+            sys.stderr.write("skbench: interrupted before the first sample, nothing is written\n")
+        return status
+    results.check(result)
+    out = files.text_stream(request.json)
+    out.write("\n".join(table.render(result)) + "\n")
+    if request.json == "-":
+        sys.stdout.write(results.text_of(result))
+        sys.stdout.flush()
+    path = Path(request.out) if request.out else results.default_path(
+        ours["fingerprint"]["fp8"], ours["revision"]["commit"])
+    results.write(path, result)
+    if request.json not in (None, "-"):
+        results.write(request.json, result)
+    with contextlib.suppress(ValueError):
+        path = path.relative_to(Path.cwd())
+    out.write("\n".join([""] + table.result_line(path, ours["baseline"])) + "\n")
+    if engine.interrupted:
+        sys.stderr.write("skbench: interrupted, what was measured is written and marked partial\n")
+    return status

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""What `run` prints: a table in words, 80 columns wide, built from a result document and from nothing else."""
+
+import re
+import textwrap
+import unicodedata
+
+from . import benchbin, stats
+
+WIDTH = 80
+
+
+def width(text):
+    """Columns that a terminal uses for TEXT."""
+    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+               for char in text)
+
+
+def number(value):
+    """At least three digits, no more than needed: 2104, 104, 10.4, 1.04, 0.104; beyond a million an exponent."""
+    size = abs(value)
+    if size >= 1e6 or 0 < size < 1e-3:
+        return f"{value:.2e}"
+    for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2)):
+        if size >= limit:
+            return f"{value:.{digits}f}"
+    return f"{value:.3f}" if size else "0"
+
+
+def signed(value):
+    text = number(value)
+    return text if value <= 0 else f"+{text}"
+
+
+def percent(ratio):
+    """A ratio as a signed percentage; equal sides have no sign."""
+    change = (ratio - 1) * 100
+    if change == 0:
+        return "0.00"
+    return f"{change:+.2f}" if abs(change) < 99.995 else signed(change)
+
+
+def with_interval(summary):
+    """ "2104 +-0.3%": a median with the larger arm of its interval, in percent of it."""
+    if summary is None:
+        return "unmeasured"
+    text = number(summary["median"])
+    if summary["lo"] is None:
+        return f"{text} n={summary['n']}"
+    arm = max(summary["hi"] - summary["median"], summary["median"] - summary["lo"])
+    share = arm / abs(summary["median"]) * 100 if summary["median"] else 0.0
+    return f"{text} +-{share:.1f}%" if share < 99.95 else f"{text} +-{number(share)}%"
+
+
+def difference(summary):
+    """ "-104 ns [-110, -98]"."""
+    if summary is None:
+        return ""
+    if summary["lo"] is None:
+        return f"{signed(summary['median'])} ns n={summary['n']}"
+    return f"{signed(summary['median'])} ns [{signed(summary['lo'])},{signed(summary['hi'])}]"
+
+
+def wrapped(text, indent="  "):
+    """TEXT as lines of at most 80 columns; what does not fit goes on below, indented."""
+    if width(text) <= WIDTH:
+        return [text.rstrip()]
+    lead = re.match(r" *", text).group()
+    lines = textwrap.wrap(text.strip(), WIDTH, initial_indent=lead, subsequent_indent=lead + indent,
+                          break_long_words=True, break_on_hyphens=False)
+    return [line for line in lines if line.strip()]
+
+
+def row(cells, widths):
+    """Cells in columns: a positive width aligns left, a negative one right."""
+    parts = []
+    for cell, size in zip(cells, widths):
+        gap = " " * max(0, abs(size) - width(cell))
+        parts.append(cell + gap if size > 0 else gap + cell)
+    line = " ".join(parts)
+    # A cell that is too wide pushes the rest: then the columns are given up for words with single spaces.
+    return [line.rstrip()] if width(line.rstrip()) <= WIDTH else wrapped(" ".join(c for c in cells if c), "      ")
+
+
+def both_ends(left, right):
+    """LEFT and RIGHT at the ends of one line, on two if they do not fit."""
+    gap = WIDTH - width(left) - width(right)
+    if gap >= 2:
+        return [left + " " * gap + right]
+    return wrapped(left) + wrapped("  " + right)
+
+
+def machine_line(ours):
+    identity, condition = ours["fingerprint"]["identity"], ours["fingerprint"]["condition"]
+    hypervisor = identity.get("hypervisor")
+    unnamed = "virtual" if identity.get("virtual") else "hypervisor unknown"
+    where = {None: unnamed, "none": "bare metal"}.get(hypervisor, hypervisor)
+    model = ", ".join(part for part in (identity.get("cpu_name") or "CPU unknown", where) if part)
+    nodes = identity.get("nodes")
+    pmu = condition.get("pmu")
+    revision = ours["revision"]
+    commit = revision["commit"][:7] + ("+" if revision["dirty"] else "")
+    left = (f"skbench run: {ours['suite']}   {plural(identity['cpus_allowed'], 'CPU')} ({model}), "
+            f"{plural(nodes, 'node') if nodes else 'nodes unknown'}, "
+            f"{'PMU unknown' if pmu is None else 'no PMU' if pmu == 'none' else 'PMU ' + pmu}")
+    return both_ends(left, f"rev {commit}")
+
+
+def plural(count, noun):
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def calibration_lines(ours):
+    calibration = ours["calibration"]
+    core, copy = calibration["core_to_core_ns"], calibration["copy_gbs"]
+    parts = [f"core to core {number(core['p50'])} ns [{number(core['p10'])}, {number(core['p90'])}]" if core
+             else "core to core: not measured"]
+    if copy:
+        parts.append("copy " + ", ".join(f"{key} {number(copy[key])} GB/s" if copy[key] is not None
+                                         else f"{key} not measured" for key in ("cache", "memory")))
+    else:
+        parts.append("copy: not measured")
+    if calibration.get("reason"):
+        parts.append(f"({calibration['reason']})")
+    return wrapped("   ".join(parts))
+
+
+def control_lines(ours):
+    control = ours["control"]
+    if control is None:
+        return []
+    word = "held" if control["held"] else "FAILED"
+    text = f"A/A control: {word}"
+    if control["reason"]:
+        text += f" ({control['reason']})"
+    if control["lo"] is not None:
+        text += (f"   {percent(control['ratio'])} % [{percent(control['lo'])}, {percent(control['hi'])}], "
+                 f"{plural(control['pairs'], 'pair')}, margin {control['margin'] * 100:g} %")
+    return wrapped(text)
+
+
+def condition_lines(ours):
+    condition = ours["fingerprint"]["condition"]
+    notes = []
+    other, steal = condition.get("other_cpu_share"), condition.get("steal_share")
+    if other is not None and other > 0.15:
+        notes.append(f"others used {other * 100:.0f} % of the CPUs")
+    if steal is not None and steal > 0.01:
+        notes.append(f"{steal * 100:.1f} % stolen")
+    return wrapped("note   " + ", ".join(notes) + ": do not compare absolute times") if notes else []
+
+
+# frags variant ns/64KB against verdict get/put/alloc RMW shared
+TRIM_WIDTHS = (-5, 10, -13, 21, 12, -8, -4)
+
+
+def ledger_cells(rows):
+    """(gets/puts/allocs, RMW, shared stores) of a life, and of the partial ACK alone, from ledger rows."""
+    by_phase = {entry["phase"]: entry for entry in rows or []}
+    return by_phase.get("life"), by_phase.get("partial_ack")
+
+
+def counts(entry, keys):
+    if entry is None:
+        return "?"
+    return "/".join(str(entry[key]) if key in entry else "?" for key in keys)
+
+
+def trim_rows(experiments, ledgers, show_shared):
+    """The rows of one block: for each number of frags the baseline, then each variant against it."""
+    lines = []
+    shown = set()
+    for entry in experiments:
+        params = entry["parameters"]
+        for side, value in (("baseline", entry["baseline_value"]), ("variant", entry["variant_value"])):
+            name = entry[side]
+            key = (params["complete"], params["frags"], name)
+            if key in shown:
+                continue
+            shown.add(key)
+            _, ack = ledger_cells(ledgers.get(entry["cases"][side]))
+            against = verdict = ""
+            if side == "variant":
+                against, verdict = difference(entry["difference"]), entry["verdict"]
+                if entry["status"] != "ok":
+                    verdict = "unmeasured"
+            lines += row([str(params["frags"]), name, with_interval(value), against, verdict,
+                          counts(ack, ("page_get", "page_put", "page_alloc")),
+                          counts(ack, ("rmw",)) + ("/" + counts(ack, ("shared_stores",)) if show_shared else "")],
+                         TRIM_WIDTHS)
+        if entry["status"] != "ok":
+            lines += wrapped(f"      {entry['reason']}", "")
+        elif entry["ratio"] is None:
+            lines += wrapped("      not measured: the run ended before its first pair", "")
+        elif entry["lo"] is None:
+            lines += wrapped(f"      {percent(entry['ratio'])} % of {entry['baseline']}'s time, "
+                             f"{plural(entry['pairs'], 'pair')}: no interval below {stats.MIN_PAIRS}", "")
+        else:
+            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] "
+                             f"of {entry['baseline']}'s busy time, {plural(entry['pairs'], 'pair')}"
+                             f"{wide(entry)}", "")
+    return lines
+
+
+def wide(entry):
+    """Why an interval that looks clear is still inconclusive."""
+    if entry["verdict"] != stats.INCONCLUSIVE:
+        return ""
+    half = (entry["hi"] - entry["lo"]) / 2 * 100
+    target = entry["target_half_width"] * 100
+    return f"; half-width {number(half)} %, {target:g} % needed" if half > target else "; across the margin"
+
+
+def trim_blocks(ours):
+    """One block for each allocator."""
+    lines = []
+    experiments = [entry for entry in ours["experiments"] if entry["experiment"] == "trim"]
+    ledgers = {entry["case"]: entry["rows"] for entry in ours["ledger"]}
+    for alloc in dict.fromkeys(entry["parameters"]["alloc"] for entry in experiments):
+        block = [entry for entry in experiments if entry["parameters"]["alloc"] == alloc]
+        era = block[0]["era"]
+        lines.append("")
+        lines += both_ends("trim   partial ACK while the clone is alive, forced", f"era {era}, {alloc}")
+        if lines.count("") == 1:
+            lines += wrapped(f"claim  {block[0]['claim']}", "       ")
+        lines += row(["frags", "variant", "ns/64KB", f"against {block[0]['baseline']}", "verdict", "get/put/", "RMW/"],
+                     TRIM_WIDTHS)
+        lines += row(["", "", "", "", "", "alloc", "shst"], TRIM_WIDTHS)
+        for complete in dict.fromkeys(entry["parameters"]["complete"] for entry in block):
+            part = [entry for entry in block if entry["parameters"]["complete"] == complete]
+            if complete == "other":
+                lines.append("      completion on another CPU:")
+            lines += trim_rows(part, ledgers, True)
+    if experiments:
+        lines += wrapped("ns/64KB: the busy time of all roles in one skb's life. Counts are those of the partial ACK: "
+                         "page gets, puts, allocations; RMW atomics; stores into what the clone shares (shst).", "")
+    return lines
+
+
+def case_blocks(ours):
+    """The suites that compare nothing: one block for each operation, the keys that never change in its head."""
+    groups = {}
+    for entry in ours["cases"]:
+        groups.setdefault(benchbin.split_name(entry["case"])[0], []).append(entry)
+    lines = []
+    for operation, entries in groups.items():
+        keys = [benchbin.split_name(entry["case"])[1] for entry in entries]
+        fixed = {key: value for key, value in keys[0].items() if all(k.get(key) == value for k in keys)}
+        if len(entries) == 1:
+            fixed = {}
+        lines.append("")
+        lines += wrapped(operation + "".join(f" {key}:{value}" for key, value in fixed.items()))
+        for entry, own in zip(entries, keys):
+            name = "/".join(f"{key}:{value}" for key, value in own.items() if key not in fixed) or "(no parameters)"
+            value = entry["value"]
+            if value is None:
+                text = f"unmeasured: {entry['reason'] or 'the run ended before it'}"
+            else:
+                text = f"{number(value['median'])} ns/op"
+                text += (f" [{number(value['lo'])}, {number(value['hi'])}]" if value["lo"] is not None
+                         else " [no interval]")
+                text += f" n={value['n']}"
+            if width(name) + width(text) + 4 <= WIDTH:
+                lines.append("  " + name + " " * (WIDTH - 2 - width(name) - width(text)) + text)
+            else:
+                lines += wrapped("  " + name.replace("/", " "), "  ") + wrapped("      " + text)
+    return lines
+
+
+def render(document):
+    """The lines of the whole table but its last, which names the file (see result_line())."""
+    ours = document["context"]["skbench"]
+    lines = machine_line(ours) + calibration_lines(ours) + control_lines(ours) + condition_lines(ours)
+    if ours["partial"]:
+        lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
+    lines += trim_blocks(ours) if ours["suite"] == "headline" else case_blocks(ours)
+    return lines
+
+
+def result_line(path, baseline):
+    """Where the result lies, and what the stored baseline says."""
+    left, right = f"result  {path}", f"baseline  {baseline}"
+    if width(left) + width(right) + 5 <= WIDTH:
+        return [f"{left}     {right}"]
+    return broken(left) + wrapped(right)
+
+
+def broken(text):
+    """A line that may hold a path with blanks or a very long one: cut where it must be."""
+    return [text[start:start + WIDTH] for start in range(0, len(text), WIDTH)]

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A bench binary that does no work: it speaks the contract and invents its times as it is told to.
+
+FAKE_BENCH holds a JSON object:
+  value          ns an operation (1000); a case with variant:offset_ack takes `factor` times that (0.95)
+  sigma          spread of ln(time) from process to process (0.001)
+  drift          added to ln(time) for each process that ran before (0)
+  seed           of the noise (1)
+  fail           {"KIND": [numbers of samples, from 0]} or {"KIND": "all"}; kinds: unmeasured, crash, hang, garbage,
+                 impossible, check, nan, zero, other_name
+  only           the failures hit only cases that match this expression
+  cases          of --skb_list
+FAKE_STATE names a file that counts the samples taken so far.
+"""
+
+import json
+import math
+import os
+import random
+import re
+import sys
+import time
+
+PLAN = {"value": 1000.0, "factor": 0.95, "sigma": 0.001, "drift": 0.0, "seed": 1, "fail": {}, "only": "",
+        "sleep": 0.0, "max_skb_frags": 17,
+        "cases": ["skb/clone/frags:0/alloc:slub", "skb/clone/frags:16/alloc:slub", "skb/copy/alloc:slub"]}
+PLAN.update(json.loads(os.environ.get("FAKE_BENCH", "{}")))
+
+
+def counted():
+    """How many samples were taken before this one."""
+    state = os.environ.get("FAKE_STATE")
+    if not state:
+        return 0
+    handle = os.open(state, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    os.write(handle, b".")
+    size = os.fstat(handle).st_size
+    os.close(handle)
+    return size - 1
+
+
+def quantiles(value):
+    return {"p10": value * 0.98, "p20": value * 0.99, "p33": value, "p50": value * 1.01, "p90": value * 1.2}
+
+
+def fails(case, number):
+    if PLAN["only"] and not re.search(PLAN["only"], case):
+        return None
+    for kind, numbers in PLAN["fail"].items():
+        if numbers == "all" or number in numbers:
+            return kind
+    return None
+
+
+def sample(case, flags):
+    number = counted()
+    kind = fails(case, number)
+    time.sleep(PLAN["sleep"])
+    answer = {"schema": "skbench-sample-1", "name": case, "n": int(flags["n"]),
+              "batches": int(flags.get("batches", 100)), "kept": 90, "status": "ok", "reason": None, "unit": "ns",
+              "roles": [{"name": "ack", "cpu": 0, "busy_p33": 1.0, "wait_p33": 0.0}],
+              "bytes_per_op": 65160 if "/trim/" in case else 0, "allocator": "slub", "backing": "4k", "bound": False,
+              "cpus": [0], "inject": float(flags.get("inject", 0)), "env_pad": len(os.environ.get("SKB_PAD", ""))}
+    if kind == "crash":
+        os.abort()
+    if kind == "hang":
+        time.sleep(3600)
+    if kind == "garbage":
+        print('{"schema": "skbench-sample-1", "name"')
+        return 0
+    if kind == "impossible":
+        print("noise before", file=sys.stderr)
+        print("two CPUs are needed, one is there", file=sys.stderr)
+        return 4
+    if kind == "check":
+        print("check: 15 page references where 16 were expected", file=sys.stderr)
+        return 5
+    if kind == "unmeasured":
+        answer.update(status="unmeasured", reason="12 of 100 batches kept", wall=None, busy=None, cpu=None)
+        print(json.dumps(answer))
+        return 0
+    rng = random.Random(PLAN["seed"] * 1000003 + number)
+    value = PLAN["value"] * math.exp(rng.gauss(0, PLAN["sigma"]) + PLAN["drift"] * number)
+    if "variant:offset_ack" in case:
+        value *= PLAN["factor"]
+    value *= 1 + float(flags.get("inject", 0)) / 100
+    for clock in ("wall", "busy", "cpu"):
+        answer[clock] = quantiles(value)
+    if kind == "nan":
+        answer["busy"]["p33"] = math.nan
+    if kind == "zero":
+        answer["busy"] = quantiles(0.0)
+    if kind == "other_name":
+        answer["name"] = "tcp/other/case"
+    print(json.dumps(answer))
+    return 0
+
+
+def ledger(case):
+    eager = "variant:eager" in case
+    frags = int(re.search(r"frags:(\d+)", case).group(1))
+    rows = []
+    for phase, mine in (("life", 1), ("transmit", 0), ("partial_ack", 1), ("completion", 0), ("full_ack", 0)):
+        pages = frags * mine * eager
+        rows.append({"phase": phase, "page_get": pages, "page_put": pages, "page_alloc": 0, "page_free": 0,
+                     "rmw": 19 + 2 * pages, "rmw_page": 2 * pages, "shared_stores": 0 if eager else 3})
+    return {"name": case, "rows": rows}
+
+
+def main(argv):
+    flags = dict(re.fullmatch(r"--skb_(\w+)(?:=(.*))?", arg).groups() for arg in argv)
+    if "sample" in flags:
+        return sample(flags["sample"], flags)
+    if "calibrate" in flags:
+        answer = {"name": flags["calibrate"], "n": 200}
+    elif "ledger" in flags:
+        answer = ledger(flags["ledger"])
+    elif "list" in flags:
+        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [], "cases": PLAN["cases"]}]}
+    elif "machine" in flags:
+        answer = {"core_to_core_ns": {"p10": 60.0, "p50": 65.5, "p90": 80.0},
+                  "copy_gbs": {"cache": 20.5, "memory": 8.25}}
+    elif "context" in flags:
+        answer = {"compiler": "fake 1.0", "flags": "-O2", "preset": "release", "max_skb_frags": PLAN["max_skb_frags"],
+                  "jemalloc": "5.3.0", "liburcu": "0.13.2", "gbench": "1.7.1", "glibc": "2.36"}
+    else:
+        print(f"unknown flags: {argv}", file=sys.stderr)
+        return 2
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
