@@ -15,6 +15,8 @@
 
 #define SKB_NR_CPUS  64
 #define SKB_NR_NODES 8
+#define SKB_NO_CPU \
+	(~0U) /* skb_this_cpu of a thread that is no CPU: it faults in whatever is "per CPU" */
 
 extern __thread unsigned int skb_this_cpu; /* the slot of the calling thread */
 extern __thread unsigned int skb_this_node; /* and the memory node that is local to it */
@@ -30,8 +32,9 @@ static __always_inline unsigned int numa_node_id(void)
 }
 
 /*
- * Makes the calling thread CPU SLOT, local to node NODE, and lets the object allocator set up its caches for it.
- * 0, or -EINVAL for a slot or node that does not exist, or the allocator's error; then the thread is no CPU.
+ * Makes the calling thread CPU SLOT, local to node NODE, and lets the object allocator set up its caches for it. May be
+ * called again, for the same slot or another one. 0; -EINVAL for a slot beyond SKB_NR_CPUS or a node beyond those that
+ * obj_init() was told of (one before that call); or the allocator's error. On an error the thread is no CPU.
  */
 int skb_cpu_attach(unsigned int slot, unsigned int node);
 

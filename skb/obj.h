@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Object memory: sk_buff shells, fclone pairs, heads and extensions, from one allocator a process, chosen before the
+ * Object memory: sk_buff shells, fclone pairs, heads and extensions, from one allocator at a time, chosen before the
  * first allocation.
  *
  * Every object is 64-byte aligned and its usable size is exactly the size asked for, which kmalloc_size_roundup()
@@ -14,6 +14,8 @@
  *   jemalloc  an arena a node, a cache for each CPU slot and node; memory bound to the node (mbind)
  *   glibc     malloc, no placement: what the sanitizers can see into
  *   slub      a model of the kernel's per-CPU slabs (obj_slub.c), whose remote free pays its compare-and-exchange
+ *
+ * On a machine whose kernel binds no memory, jemalloc and slub run unbound if one node is asked for.
  */
 #ifndef SKB_OBJ_H
 #define SKB_OBJ_H
@@ -23,7 +25,7 @@
 
 struct obj_allocator {
 	const char *name;
-	/* Once a process, before any attach: NODES memory nodes will be used. 0 or a negative errno. */
+	/* No CPU runs and no object is alive: NODES memory nodes will be used. 0 or a negative errno. */
 	int (*init)(unsigned int nodes);
 	/* The calling thread becomes CPU SLOT. Idempotent for a slot. 0 or a negative errno. */
 	int (*cpu_attach)(unsigned int slot);
@@ -39,11 +41,16 @@ extern const struct obj_allocator
 	*obj_allocator; /* the chosen one; never NULL, glibc until chosen */
 
 /*
- * Chooses the allocator by NAME for a process of NODES memory nodes (1 to SKB_NR_NODES). To be called once, before any
- * skb_cpu_attach(). 0, -ENOENT for an unknown name, or what the allocator's init said (-ENODEV: a node that the machine
- * does not have; -ENOTSUP: glibc and more than one node).
+ * Chooses the allocator by NAME for a process of NODES memory nodes (1 to SKB_NR_NODES). To be called before any
+ * skb_cpu_attach(); again only while no object is alive and no other CPU runs, and then every CPU attaches anew.
+ * 0; -EINVAL for a number of nodes out of range; -ENOENT for an unknown name; or what the allocator's init said
+ * (-ENODEV: a node that the machine does not have; -ENOTSUP: glibc and more than one node; -ENOMEM). After an error the
+ * allocator is the one before, to be initialised again before use if it has the same name.
  */
 int obj_init(const char *name, unsigned int nodes);
+
+/* The nodes that the last successful obj_init() was told of; 1 before. */
+unsigned int obj_nr_nodes(void);
 
 static __always_inline void *obj_alloc(size_t size, unsigned int node)
 {
@@ -61,8 +68,9 @@ static __always_inline void obj_free(void *obj, size_t size, unsigned int node)
 }
 
 /*
- * The bucket that kmalloc would take for SIZE bytes: 64, 96 rounded up to 128 for the alignment that heads need, 128,
- * 192, 256, then powers of two. 0 if SIZE is 0 or beyond OBJ_MAX_SIZE.
+ * The bucket that kmalloc would take for SIZE bytes: 64, 128, 192, 256, 512 and on by powers of two to OBJ_MAX_SIZE.
+ * The kernel's buckets of 8 to 32 and of 96 bytes are left out, since an object here begins a cache line. 0 if SIZE is 0
+ * or beyond OBJ_MAX_SIZE.
  */
 size_t kmalloc_size_roundup(size_t size);
 

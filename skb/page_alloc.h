@@ -6,11 +6,13 @@
  * __free_one_page(). The blocks that CPUs keep are of orders 0 to PCP_MAX_ORDER; a CPU's list is refilled by a batch of
  * PCP_BATCH pages under the zone lock and drained by PCP_DRAIN pages when it holds PCP_HIGH. Every page is checked on
  * its way in and out (count, mapcount, flags), as the kernel does, and the counters that the kernel keeps are kept.
- * Left out: migrate types, watermark boosting, reclaim, cpusets, memory cgroups, init_on_alloc.
+ * Left out: migrate types, watermarks other than the lowest, reclaim beyond the calling CPU's own lists, tuning of batch
+ * and high, cpusets, memory cgroups, init_on_alloc, interrupts.
  *
- *                alloc_pages   __put_page
- * alloc_pages         -            -         -: safe on different CPUs at once (the zone lock, and each CPU's own list)
- * __put_page          -            -
+ *                alloc_pages   __put_page   zone_stats
+ * alloc_pages         -            -            X       -: safe on different CPUs at once (the zone lock, and each CPU's
+ * __put_page          -            -            X          own lists)
+ * zone_stats          X            X            -       X: the caller serialises
  */
 #ifndef SKB_PAGE_ALLOC_H
 #define SKB_PAGE_ALLOC_H
@@ -47,16 +49,20 @@ static __always_inline struct page *virt_to_head_page(const void *addr)
 /*
  * Creates the zones: PAGES pages on each of NODES nodes (PAGES a multiple of 2^(NR_PAGE_ORDERS - 1)), each bound to its
  * node, on huge pages where the machine gives them, touched before return. 0; -EINVAL for sizes out of range; -ENOMEM;
- * -ENODEV if a node does not exist here. On error nothing is left behind. To be called once, before any CPU attaches.
+ * -ENODEV if a node does not exist here; -EBUSY if the zones exist. On error nothing is left behind (but with -EBUSY the
+ * zones stay). To be called while no CPU is in the allocator. A machine that binds no memory is good for one node:
+ * page_alloc_bound() tells.
  */
 int page_alloc_init(unsigned int nodes, size_t pages);
 
-/* Gives all memory back. No page may be in use. For tests. */
+/* Gives all memory back, and zeroes the counters. No page may be in use, no CPU in the allocator. */
 void page_alloc_exit(void);
 
 /*
- * A block of 2^ORDER pages with one reference, compound if ORDER > 0, from NODE (NUMA_NO_NODE: the calling CPU's own).
- * NULL if the zone has none left. Runs on an attached CPU. No fallback to another node: placement is explicit.
+ * A block of 2^ORDER pages (ORDER below NR_PAGE_ORDERS) with one reference, compound if ORDER > 0, from NODE
+ * (NUMA_NO_NODE: the calling CPU's own). NULL if neither the zone nor the calling CPU's lists hold such a block, also
+ * when other CPUs' lists do, or if the node has no zone. Runs on an attached CPU. No fallback to another node: placement
+ * is explicit.
  */
 struct page *alloc_pages_node(int node, unsigned int order);
 
@@ -65,11 +71,11 @@ static __always_inline struct page *alloc_pages(unsigned int order)
 	return alloc_pages_node(NUMA_NO_NODE, order);
 }
 
-/* The counters of one node, summed over CPUs: exact when no CPU is in the allocator. */
+/* The counters of one node since page_alloc_init(), summed over CPUs. No CPU may be in the allocator. */
 struct zone_stats {
 	u64 pgalloc, pgfree; /* pages */
 	u64 pcp_alloc_hits; /* blocks served from a CPU's own list */
-	u64 pcp_refills, pcp_drains; /* trips to the zone for a batch */
+	u64 pcp_refills, pcp_drains; /* trips between a CPU's lists and the zone */
 	u64 zone_locks; /* times the zone lock was taken */
 	u64 splits, merges; /* of buddy blocks */
 	size_t nr_free; /* pages in the buddy allocator */
@@ -78,11 +84,19 @@ struct zone_stats {
 };
 void zone_stats(unsigned int node, struct zone_stats *out);
 
+/* The free blocks of exactly ORDER in NODE's buddy allocator, by walking the list. No CPU may be in the allocator. */
+size_t zone_nr_free_blocks(unsigned int node, unsigned int order);
+
 /* Returns the calling CPU's lists to the zones. */
 void drain_local_pages(void);
 
-/* What the machine gave for the page memory: "hugetlb", "thp" or "4k"; and true if each zone is bound to its node. */
+/*
+ * What the page memory lies on at this moment: "hugetlb", "thp" (all of it), "mixed" (part of it in transparent huge
+ * pages), "4k", "unknown" (the kernel does not tell), "none" before page_alloc_init(). Reads /proc: not for timed code.
+ */
 const char *page_alloc_backing(void);
+
+/* True if each zone is bound to its node. */
 bool page_alloc_bound(void);
 
 #endif

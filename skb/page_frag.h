@@ -12,7 +12,8 @@
 
 #include "skb/page_alloc.h"
 
-#define SKB_FRAG_PAGE_ORDER 3 /* 32768 bytes with 4 KB pages */
+/* get_order(32768): 3 with 4 KB pages. */
+#define SKB_FRAG_PAGE_ORDER (PAGE_SHIFT < 15 ? 15 - PAGE_SHIFT : 0)
 
 /* Holds exactly one reference on PAGE, or NULL. */
 struct page_frag {
@@ -29,20 +30,27 @@ struct page_frag {
  */
 bool skb_page_frag_refill(unsigned int sz, struct page_frag *pfrag, unsigned int order, int node);
 
-#define PAGE_FRAG_CACHE_MAX_SIZE  32768
-#define PAGE_FRAG_CACHE_MAX_ORDER 3
+#define PAGE_FRAG_CACHE_MAX_SIZE  (PAGE_SHIFT < 15 ? 32768 : 1 << PAGE_SHIFT)
+#define PAGE_FRAG_CACHE_MAX_ORDER SKB_FRAG_PAGE_ORDER
 
+/* All zeroes is the empty state. */
 struct page_frag_cache {
-	void *va;
-	u16 offset;
+	void *va; /* of the block, or NULL */
+#if PAGE_SHIFT < 15
+	u16 offset; /* bytes still to be handed out lie below */
 	u16 size;
-	u32 pagecnt_bias;
+#else
+	u32 offset;
+	u32 size;
+#endif
+	u32 pagecnt_bias; /* references that are NC's own */
 };
 
 /*
- * FRAGSZ bytes aligned to ALIGN_SZ (a power of two) from NC, one reference of its block with them; NULL when no block
- * is to be had or FRAGSZ is larger than an order-0 fallback block. One RMW a block, none a fragment. While NC holds a
- * block: page_count == pagecnt_bias + fragments out.
+ * FRAGSZ bytes (at least 1) aligned to ALIGN_SZ (a power of two, at most PAGE_SIZE) from NC, one reference of its block
+ * with them. NULL when no block is to be had (NC is empty then) or FRAGSZ is larger than the block (an order-0 one if
+ * memory was short; NC keeps it). One RMW a block and one when it is used up, none a fragment. While NC holds a block:
+ * page_count == pagecnt_bias + fragments out.
  */
 void *page_frag_alloc_align(struct page_frag_cache *nc, unsigned int fragsz, unsigned int align_sz);
 

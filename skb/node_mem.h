@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that lies on one node of the machine: what the page allocator and the object allocators
+ * build on. */
+#ifndef SKB_NODE_MEM_H
+#define SKB_NODE_MEM_H
+
+#include "skb/compiler.h"
+
+/*
+ * Binds the SIZE bytes at P (both multiples of 4096, mapped, not yet touched) to node NODE of a
+ * program that uses NODES. 0: they are bound. 1: this kernel binds nothing (no NUMA support, or a
+ * sandbox that forbids mbind), which is no harm where NODES is 1. -ENODEV: the machine has no such
+ * node with memory that this process may use, or NODES is more than 1 and nothing can be bound. Any
+ * thread.
+ */
+int node_mem_bind(void *p, size_t size, unsigned int node, unsigned int nodes);
+
+/*
+ * Reserves SIZE bytes of address space, aligned to ALIGN (a power of two, at least 4096), with
+ * inaccessible memory on both sides so that no other mapping grows into them. The bytes become
+ * usable by mprotect() or a fixed mmap(). NULL when there is no room. *RESERVATION and *RESERVED
+ * are what munmap() must get.
+ */
+void *node_mem_reserve(size_t size, size_t align, void **reservation, size_t *reserved);
+
+#endif

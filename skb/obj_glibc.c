@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects from glibc's malloc, without placement: what AddressSanitizer and valgrind can see into.
+ *
+ * malloc() aligns to 16 and aligned_alloc() goes round its thread cache, so objects are aligned by hand: 64 bytes more
+ * are asked for, and the word before the object keeps what malloc() returned. The cache is the thread's, not the CPU
+ * slot's.
+ */
+#include "skb/obj.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int glibc_init(unsigned int nodes)
+{
+	return nodes > 1 ? -ENOTSUP : 0;
+}
+
+static int glibc_cpu_attach(unsigned int slot)
+{
+	(void)slot;
+	return 0;
+}
+
+static void *glibc_alloc(size_t size, unsigned int node)
+{
+	char *raw = malloc(size + SMP_CACHE_BYTES);
+	void **obj;
+
+	(void)node;
+	if (unlikely(!raw))
+		return NULL;
+	/* At least 16 bytes lie below the object, since RAW is a multiple of 16. */
+	obj = (void **)(((uintptr_t)raw + SMP_CACHE_BYTES) & ~(uintptr_t)(SMP_CACHE_BYTES - 1));
+	obj[-1] = raw;
+	return obj;
+}
+
+static void glibc_free(void *obj, size_t size, unsigned int node)
+{
+	(void)size, (void)node;
+	free(((void **)obj)[-1]);
+}
+
+const struct obj_allocator obj_glibc = {
+	.name = "glibc",
+	.init = glibc_init,
+	.cpu_attach = glibc_cpu_attach,
+	.alloc = glibc_alloc,
+	.free = glibc_free,
+};
