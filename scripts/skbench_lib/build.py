@@ -75,15 +75,15 @@ def _run(command, log, log_path, show):
                                  start_new_session=True)
     except FileNotFoundError:
         raise UserError(f"{command[0]} is not installed: scripts/install-packages run", IMPOSSIBLE) from None
-    try:
-        for line in child.stdout:
-            log.write(line)
-            last.append(line)
-            show.line(line)
-        child.wait()
-    except BaseException:
-        kill_group(child)
-        raise
+    with child:
+        try:
+            for line in child.stdout:
+                log.write(line)
+                last.append(line)
+                show.line(line)
+        except BaseException:
+            kill_group(child)
+            raise
     if child.returncode != 0:
         show.done()
         log.flush()

@@ -30,21 +30,22 @@ class Ended:
 
 
 def kill_group(child):
-    """Kills CHILD and all that it started, and reaps it."""
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    child.wait()
+    """Kills CHILD and all that it started, reaps it and closes its pipes."""
+    _kill(child)
+    child.communicate()
 
 
 def kill_all():
     """Ends every child that run() waits for, in any thread."""
     for child in list(_running):
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        _kill(child)
+
+
+def _kill(child):
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def run(command, seconds, **how):

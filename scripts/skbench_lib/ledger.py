@@ -55,7 +55,8 @@ def main(args):
         status = WORSE if differences else OK
         for difference in differences:
             print(sentence(difference), file=out)
-        print(f"ledger: {len(rows)} rows of {len(names)} cases, {len(differences)} differences", file=out)
+        print(f"ledger: {len(rows)} rows of {len(names)} cases, {len(differences)} "
+              f"difference{'' if len(differences) == 1 else 's'}", file=out)
     elif args.write:
         for path in write_stored(directory, rows):
             print(f"wrote {path.relative_to(repo_root())}", file=out)
