@@ -27,7 +27,7 @@ struct bench_key {
 	const char *name;
 	const char *const *words; /* allowed words, NULL-terminated; NULL: an integer */
 	long lo, hi;
-	const char *def;  /* value if a name does not give the key */
+	const char *def; /* value if a name does not give the key */
 	const char *grid; /* comma-separated values of the default listing */
 	const char *help; /* one line, with the unit */
 };
@@ -54,22 +54,29 @@ struct bench_case {
 	/*
 	 * Traced build: performs the operation once from its warm state, with bench_ledger_begin() and
 	 * bench_ledger_end(PHASE) around each part that gets a ledger row. NULL: one row around span(ctx, 1) of every
-	 * role in turn. Runs on role 0's thread.
+	 * role in turn. Runs on role 0's thread. To get warm, the harness calls it many times first, uncounted, if there
+	 * is more than one role; with one role it runs the span.
 	 */
 	void (*ledger)(void *ctx);
 	void (*teardown)(void *ctx); /* everything that prepare() made; on role 0's thread */
 };
 
 struct bench_op {
-	const char *name;	      /* "skb/pskb_expand_head" */
-	const char *summary;	      /* one line */
-	const struct bench_key *keys; /* ends with a name of NULL; `alloc` is added by the harness */
+	const char *name; /* "skb/pskb_expand_head" */
+	const char *summary; /* one line */
+	const struct bench_key
+		*keys; /* ends with a name of NULL; `alloc` is added by the harness */
 	/*
 	 * Builds the case on role 0's thread, already attached. 0; -EINVAL for values that do not go together,
 	 * -EOPNOTSUPP for what this machine cannot do, -ENOMEM; each with a sentence in ERR.
 	 */
 	int (*prepare)(const struct bench_args *args, struct bench_case *out, char *err,
 		       size_t errlen);
+	/*
+	 * Pages that the case needs in each zone, for a case that needs more than 32 MB of them; NULL, or 0: the default.
+	 * Called before anything is allocated.
+	 */
+	size_t (*pages)(const struct bench_args *args);
 };
 
 /* Registers OP, which must live as long as the program. Before bench_main(). */
@@ -92,6 +99,12 @@ static __always_inline void bench_ledger_end(const char *phase)
 }
 #endif
 
+/*
+ * One phase of an operation, as ledger() goes through them: FN(CTX), under the name NAME. The traced build counts it into a
+ * ledger row; under --skb_instructions=CASE#NAME the plain build runs it where callgrind counts; otherwise it is a call.
+ */
+void bench_phase(const char *name, void (*fn)(void *ctx), void *ctx);
+
 /* Ticks of a clock cheap enough to be read at each end of a wait; bench_tick_ns() tells how long one is. */
 static __always_inline u64 bench_ticks(void)
 {
@@ -110,14 +123,14 @@ double bench_tick_ns(void);
 extern __thread u64 bench_waited;
 
 /* Spins until COND holds and books the time as waiting. COND is read through the seam. */
-#define bench_wait_until(cond)                                                                     \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			u64 _t = bench_ticks();                                                    \
-			while (!(cond))                                                            \
-				cpu_relax();                                                       \
-			bench_waited += bench_ticks() - _t;                                        \
-		}                                                                                  \
+#define bench_wait_until(cond)                              \
+	do {                                                \
+		if (!(cond)) {                              \
+			u64 _t = bench_ticks();             \
+			while (!(cond))                     \
+				cpu_relax();                \
+			bench_waited += bench_ticks() - _t; \
+		}                                           \
 	} while (0)
 
 /* No code, only promises to the compiler: V is used; all memory may have changed. */

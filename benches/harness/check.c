@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* A case prepared, validated and torn down; nothing is timed. */
+#include "benches/harness/json.h"
+#include "benches/harness/modes.h"
+#include "benches/harness/session.h"
+
+enum bench_status bench_check(const struct bench_options *o)
+{
+	static struct bench_session s;
+	struct json j = { .f = stdout };
+	enum bench_status status = bench_session_open(&s, o);
+
+	if (status)
+		return status;
+	status = bench_session_close(&s);
+	if (status)
+		return status;
+	json_open(&j, NULL, '{');
+	json_str(&j, "name", s.name);
+	json_str(&j, "check", "ok");
+	json_close(&j, '{');
+	return bench_printed(&j, BENCH_OK);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this machine can do today, printed beside every run: how long a line takes between two CPUs, and how fast
+ * packets are copied from cache and from memory. On a virtual machine the first of these changes by the hour.
+ */
+#include "benches/harness/clock.h"
+#include "benches/harness/json.h"
+#include "benches/harness/modes.h"
+#include "benches/harness/session.h"
+#include "benches/harness/stats.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ROUNDS 51
+
+/* Ping-pong: the line goes to the other CPU and back, TRIPS times a round. */
+#define TRIPS 500
+
+struct pong {
+	struct {
+		int v;
+	} ball ____cacheline_aligned; /* odd: the other CPU's turn */
+	unsigned int cpu ____cacheline_aligned;
+	int pinned; /* bench_cpu_pin()'s answer, released by the first pong */
+};
+
+static void *pong_main(void *arg)
+{
+	struct pong *p = arg;
+
+	p->pinned = bench_cpu_pin(p->cpu);
+	for (int i = 0; i < ROUNDS * TRIPS; i++) {
+		while (smp_load_acquire(&p->ball.v, SKB_C_OTHER) != 2 * i + 1)
+			cpu_relax();
+		smp_store_release(&p->ball.v, 2 * i + 2, SKB_C_OTHER);
+	}
+	return NULL;
+}
+
+static void ping(struct pong *p, int i)
+{
+	smp_store_release(&p->ball.v, 2 * i + 1, SKB_C_OTHER);
+	while (smp_load_acquire(&p->ball.v, SKB_C_OTHER) != 2 * i + 2)
+		cpu_relax();
+}
+
+/* One way between CPUs A (the caller's) and B, in ns a round, sorted. 0 or an errno. */
+static int core_to_core(unsigned int b, double *ns)
+{
+	static struct pong p;
+	pthread_t thread;
+	int ret;
+
+	p.cpu = b;
+	ret = pthread_create(&thread, NULL, pong_main, &p);
+	if (ret)
+		return ret;
+	for (int round = 0, i = 0; round < ROUNDS; round++) {
+		u64 start = bench_wall_ns();
+
+		for (int trip = 0; trip < TRIPS; trip++)
+			ping(&p, i++);
+		ns[round] = (double)(bench_wall_ns() - start) / (2 * TRIPS);
+	}
+	pthread_join(thread, NULL);
+	sort_values(ns, ROUNDS);
+	return -p.pinned;
+}
+
+/* The copy of a receive path: 45 packets of 1448 bytes, about 64 KB, out of a set of SET bytes into one buffer. */
+#define PIECE  1448
+#define PIECES 45
+#define ROW    (PIECE * PIECES)
+#define CACHED ((size_t)256 << 10)
+#define COPIES 64 /* rows a round: 4 MB */
+
+/* GB/s a round, sorted: 0 or an errno. */
+static int copy_speed(size_t set, double *gb_per_s)
+{
+	char *src = mmap(NULL, set, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *dst = malloc(ROW);
+	size_t at = 0;
+
+	if (src == MAP_FAILED || !dst) {
+		free(dst);
+		if (src != MAP_FAILED)
+			munmap(src, set);
+		return ENOMEM;
+	}
+	memset(src, 1, set);
+	memset(dst, 1, ROW);
+	for (int round = 0; round < ROUNDS; round++) {
+		u64 start = bench_wall_ns();
+
+		for (int copy = 0; copy < COPIES; copy++) {
+			for (int piece = 0; piece < PIECES; piece++) {
+				memcpy(dst + piece * PIECE, src + at, PIECE);
+				at += PIECE;
+				if (at + PIECE > set)
+					at = 0;
+			}
+			bench_use(dst);
+		}
+		gb_per_s[round] = (double)COPIES * ROW / (double)(bench_wall_ns() - start);
+	}
+	free(dst);
+	munmap(src, set);
+	sort_values(gb_per_s, ROUNDS);
+	return 0;
+}
+
+/* Beyond the last cache: four times as large, or 64 MB where the machine does not tell its size. */
+static size_t memory_set(void)
+{
+	long llc = sysconf(_SC_LEVEL3_CACHE_SIZE);
+	size_t set = llc > 0 ? 4 * (size_t)llc : 0;
+
+	return min(max(set, (size_t)64 << 20), (size_t)1 << 30);
+}
+
+static void print_rounds(struct json *j, const char *key, const double *v)
+{
+	json_open(j, key, '{');
+	json_fixed(j, "p10", quantile(v, ROUNDS, .10), 3);
+	json_fixed(j, "p50", quantile(v, ROUNDS, .50), 3);
+	json_fixed(j, "p90", quantile(v, ROUNDS, .90), 3);
+	json_close(j, '{');
+}
+
+static void print_copy(struct json *j, const char *key, size_t set)
+{
+	char name[64];
+	double v[ROUNDS];
+	int ret = copy_speed(set, v);
+
+	if (ret) {
+		json_null(j, key);
+		snprintf(name, sizeof(name), "%s_reason", key);
+		json_str(j, name, strerror(ret));
+		return;
+	}
+	print_rounds(j, key, v);
+	snprintf(name, sizeof(name), "%s_set_bytes", key);
+	json_long(j, name, (long long)set);
+}
+
+static void print_core_to_core(struct json *j, const struct bench_cpus *cpus)
+{
+	double v[ROUNDS];
+	int ret;
+
+	if (cpus->nr < 2) {
+		json_null(j, "core_to_core_ns");
+		json_str(j, "core_to_core_ns_reason",
+			 "one CPU: there is no other to pass a line to");
+		return;
+	}
+	ret = core_to_core(cpus->cpu[1], v);
+	if (ret) {
+		json_null(j, "core_to_core_ns");
+		json_str(j, "core_to_core_ns_reason", strerror(ret));
+		return;
+	}
+	print_rounds(j, "core_to_core_ns", v);
+}
+
+enum bench_status bench_machine(const struct bench_options *o)
+{
+	struct json j = { .f = stdout };
+	struct bench_place place;
+	enum bench_status status = bench_place_init(o, &place);
+	int ret;
+
+	if (status)
+		return status;
+	ret = bench_cpu_pin(place.cpus.cpu[0]);
+	if (ret)
+		return bench_fail(BENCH_IMPOSSIBLE, NULL, "cannot be pinned to CPU %u: %s",
+				  place.cpus.cpu[0], strerror(-ret));
+	json_open(&j, NULL, '{');
+	json_str(&j, "schema", "skbench-machine-1");
+	json_open(&j, "cpus", '[');
+	for (unsigned int i = 0; i < min(place.cpus.nr, 2u); i++)
+		json_long(&j, NULL, place.cpus.cpu[i]);
+	json_close(&j, '[');
+	print_core_to_core(&j, &place.cpus);
+	print_copy(&j, "copy_cache_gb_per_s", CACHED);
+	print_copy(&j, "copy_memory_gb_per_s", memory_set());
+	json_fixed(&j, "tick_ns", bench_tick_ns(), 6);
+	json_close(&j, '{');
+	return bench_printed(&j, BENCH_OK);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One sample: one process, about a hundred batches of one case, and the low-middle quantiles of those batches in which
+ * the roles were shown to run together.
+ *
+ * What is left to the caller: the pairing and the judgement. Repetitions inside one process are no samples.
+ */
+#include "benches/harness/clock.h"
+#include "benches/harness/crew.h"
+#include "benches/harness/json.h"
+#include "benches/harness/modes.h"
+
+#include "skb/page_alloc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_MIN_NS 150000
+#define BATCH_AIM_NS 200000
+#define BATCH_MAX_NS 300000
+#define MIN_KEPT     20 /* batches; and half of all */
+
+/* Each kept batch in ns per operation: of the whole, then two rows for each role. */
+enum row {
+	WALL,
+	BUSY,
+	CPU,
+	ROLE_BUSY,
+	ROLE_WAIT = ROLE_BUSY + BENCH_MAX_ROLES,
+	NR_ROWS = ROLE_WAIT + BENCH_MAX_ROLES
+};
+
+struct sample {
+	struct bench_session session;
+	struct crew crew;
+	u64 n; /* operations that a batch stands for */
+	u64 run_n; /* and those that it does: more with --skb_inject */
+	unsigned int batches;
+	unsigned int kept; /* batches in which the roles ran together */
+	unsigned int
+		told; /* batches that the rows hold: the kept ones, or all if roles share a CPU */
+	double *row[NR_ROWS]; /* room for all batches */
+	double startup_ms;
+};
+
+static u64 shortest_batch(struct crew *crew, u64 n, unsigned int times)
+{
+	struct role_time t[BENCH_MAX_ROLES];
+	u64 best = ~0ull;
+
+	while (times--) {
+		crew_batch(crew, n, t);
+		best = min(best, batch_wall_ns(t, crew->session->c.nr_roles));
+	}
+	return best;
+}
+
+/* The count that takes 200 us, or 1 if one operation takes longer. */
+static u64 calibrate(struct crew *crew)
+{
+	u64 n = 1;
+
+	for (int round = 0; round < 40; round++) {
+		u64 ns = max(shortest_batch(crew, n, 3), (u64)1);
+		double scale = (double)BATCH_AIM_NS / (double)ns;
+
+		if (ns >= BATCH_MIN_NS && (ns <= BATCH_MAX_NS || n == 1))
+			break;
+		/* Short batches say little: approach in steps. */
+		n = (u64)((double)n * min(scale, 16.0) + 0.5);
+		n = max(n, (u64)1);
+	}
+	return n;
+}
+
+static void tell(struct sample *s, const struct role_time *t)
+{
+	unsigned int nr = s->session.c.nr_roles, b = s->told++;
+	double tick = bench_tick_ns(), n = (double)s->n;
+
+	s->row[WALL][b] = (double)batch_wall_ns(t, nr) / n;
+	s->row[BUSY][b] = s->row[CPU][b] = 0;
+	for (unsigned int r = 0; r < nr; r++) {
+		double wait = (double)t[r].waited * tick / n;
+		/* Never below 0: a role that only waits is told by two clocks that differ by millionths. */
+		double busy = fmax((double)(t[r].stop_ns - t[r].start_ns) / n - wait, 0);
+
+		s->row[ROLE_BUSY + r][b] = busy;
+		s->row[ROLE_WAIT + r][b] = wait;
+		s->row[BUSY][b] += busy;
+		s->row[CPU][b] += (double)t[r].cpu_ns / n;
+	}
+}
+
+static void run_batches(struct sample *s, unsigned int warmup)
+{
+	struct role_time t[BENCH_MAX_ROLES];
+
+	/* One more than asked for: the first touches the case's working set. */
+	for (unsigned int b = 0; b <= warmup; b++)
+		crew_batch(&s->crew, s->run_n, t);
+	for (unsigned int b = 0; b < s->batches; b++) {
+		bool counts;
+
+		crew_batch(&s->crew, s->run_n, t);
+		counts = batch_counts(t, s->session.c.nr_roles);
+		s->kept += counts;
+		/* Roles on one CPU cannot run together: every batch is told then, and the sample marked. */
+		if (counts || s->session.shared)
+			tell(s, t);
+	}
+	for (unsigned int i = 0; i < NR_ROWS; i++)
+		sort_values(s->row[i], s->told);
+}
+
+static void print_quantiles(struct json *j, const char *key, const double *v, unsigned int nr)
+{
+	static const struct {
+		const char *name;
+		double q;
+	} quantiles[] = {
+		{ "p10", .10 }, { "p20", .20 }, { "p33", .33 }, { "p50", .50 }, { "p90", .90 }
+	};
+
+	if (!nr) {
+		json_null(j, key);
+		return;
+	}
+	json_open(j, key, '{');
+	for (unsigned int i = 0; i < ARRAY_SIZE(quantiles); i++)
+		json_fixed(j, quantiles[i].name, quantile(v, nr, quantiles[i].q), 4);
+	json_close(j, '{');
+}
+
+static void print_place(struct json *j, const struct sample *s)
+{
+	const struct bench_session *ses = &s->session;
+	unsigned int used = min(ses->place.cpus.nr, ses->c.nr_roles);
+
+	json_str(j, "allocator", bench_args_alloc(&ses->args));
+	json_str(j, "backing", page_alloc_backing());
+	json_bool(j, "bound", page_alloc_bound());
+	json_open(j, "cpus", '[');
+	for (unsigned int i = 0; i < used; i++)
+		json_long(j, NULL, ses->place.cpus.cpu[i]);
+	json_close(j, '[');
+	json_bool(j, "oversubscribed", ses->shared);
+}
+
+static void print_roles(struct json *j, const struct sample *s, unsigned int nr_values)
+{
+	const struct bench_session *ses = &s->session;
+
+	json_open(j, "roles", '[');
+	for (unsigned int r = 0; r < ses->c.nr_roles; r++) {
+		json_open(j, NULL, '{');
+		json_str(j, "name", ses->c.role[r].name);
+		json_long(j, "cpu", bench_place_cpu(&ses->place, r));
+		json_long(j, "node", bench_place_node(&ses->place, r));
+		if (nr_values) {
+			json_fixed(j, "busy_p33", quantile(s->row[ROLE_BUSY + r], nr_values, .33),
+				   4);
+			json_fixed(j, "wait_p33", quantile(s->row[ROLE_WAIT + r], nr_values, .33),
+				   4);
+		} else {
+			json_null(j, "busy_p33");
+			json_null(j, "wait_p33");
+		}
+		json_close(j, '{');
+	}
+	json_close(j, '[');
+}
+
+static enum bench_status print_sample(const struct sample *s, const struct bench_options *o)
+{
+	bool measured = s->kept >= MIN_KEPT && s->kept * 2 >= s->batches;
+	unsigned int nr = s->session.shared || measured ? s->told : 0;
+	const char *pad = getenv("SKB_PAD");
+	struct json j = { .f = stdout };
+	char reason[256];
+
+	json_open(&j, NULL, '{');
+	json_str(&j, "schema", "skbench-sample-1");
+	json_str(&j, "name", s->session.name);
+	json_long(&j, "n", (long long)s->n);
+	json_long(&j, "batches", s->batches);
+	json_long(&j, "kept", s->kept);
+	if (s->session.shared) {
+		snprintf(reason, sizeof(reason), "%u roles took turns on %u CPU%s",
+			 s->session.c.nr_roles, s->session.place.cpus.nr,
+			 s->session.place.cpus.nr > 1 ? "s" : "");
+		json_str(&j, "status", "oversubscribed");
+		json_str(&j, "reason", reason);
+	} else if (!measured) {
+		snprintf(reason, sizeof(reason),
+			 "the roles had their CPUs and ran together in %u of %u batches; half of "
+			 "them and at least %u are needed",
+			 s->kept, s->batches, MIN_KEPT);
+		json_str(&j, "status", "unmeasured");
+		json_str(&j, "reason", reason);
+	} else {
+		json_str(&j, "status", "ok");
+		json_null(&j, "reason");
+	}
+	json_str(&j, "unit", "ns");
+	print_quantiles(&j, "wall", s->row[WALL], nr);
+	print_quantiles(&j, "busy", s->row[BUSY], nr);
+	print_quantiles(&j, "cpu", s->row[CPU], nr);
+	print_roles(&j, s, nr);
+	json_long(&j, "bytes_per_op", (long long)s->session.c.bytes_per_op);
+	print_place(&j, s);
+	json_fixed(&j, "inject", (double)o->inject_milli / 1000, 3);
+	json_fixed(&j, "tick_ns", bench_tick_ns(), 6);
+	json_fixed(&j, "startup_ms", s->startup_ms, 3);
+	if (pad)
+		json_long(&j, "env_pad", (long long)strlen(pad));
+	else
+		json_null(&j, "env_pad");
+	json_close(&j, '{');
+	return bench_printed(&j, BENCH_OK);
+}
+
+static bool alloc_rows(struct sample *s)
+{
+	double *all = calloc((size_t)NR_ROWS * s->batches, sizeof(*all));
+
+	for (unsigned int i = 0; all && i < NR_ROWS; i++)
+		s->row[i] = all + (size_t)i * s->batches;
+	return all;
+}
+
+enum bench_status bench_sample(const struct bench_options *o)
+{
+	static struct sample s; /* its crew is shared with other threads: not on this stack */
+	u64 start = bench_wall_ns();
+	enum bench_status status;
+
+	s.batches = o->batches;
+	if (!alloc_rows(&s))
+		return bench_fail(BENCH_IMPOSSIBLE, o->name, "no memory for %u batches", s.batches);
+	status = bench_session_open(&s.session, o);
+	if (status)
+		goto out;
+	status = crew_start(&s.crew, &s.session);
+	if (!status) {
+		s.startup_ms = (double)(bench_wall_ns() - start) / 1e6;
+		s.n = o->n ? o->n : calibrate(&s.crew);
+		s.run_n = s.n + (u64)(((unsigned __int128)s.n * o->inject_milli + 99999) / 100000);
+		run_batches(&s, o->warmup);
+		crew_stop(&s.crew);
+	}
+	if (bench_session_close(&s.session) && !status)
+		status = BENCH_FAILED;
+	if (!status)
+		status = print_sample(&s, o);
+out:
+	free(s.row[0]);
+	return status;
+}
+
+enum bench_status bench_calibrate(const struct bench_options *o)
+{
+	static struct bench_session s;
+	static struct crew crew;
+	struct json j = { .f = stdout };
+	enum bench_status status = bench_session_open(&s, o);
+	u64 n = 0;
+
+	if (status)
+		return status;
+	status = crew_start(&crew, &s);
+	if (!status) {
+		n = calibrate(&crew);
+		crew_stop(&crew);
+	}
+	if (bench_session_close(&s) && !status)
+		status = BENCH_FAILED;
+	if (status)
+		return status;
+	json_open(&j, NULL, '{');
+	json_str(&j, "name", s.name);
+	json_long(&j, "n", (long long)n);
+	json_close(&j, '{');
+	return bench_printed(&j, BENCH_OK);
+}
