@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import casefile, children
 from .build import bench_binary, build_dir, ensure_built
-from .errors import FAILED, IMPOSSIBLE, OK, WORSE, UserError
+from .errors import FAILED, IMPOSSIBLE, OK, USAGE, WORSE, UserError
 from .files import text_stream, write_json, write_text
 from .tree import repo_root, revision
 
@@ -171,7 +171,8 @@ def count(binary, name, operations=OPERATIONS):
         if ended.timed_out or ended.status != 0:
             said = [line for line in (ended.err or "").splitlines() if line.strip() and not line.startswith("==")]
             raise UserError(f"{name}: {Path(binary).name} under valgrind {ended.why(CASE_SECONDS)}"
-                            f"{': ' + said[-1] if said else ''}", FAILED)
+                            f"{': ' + said[-1] if said else ''}",
+                            ended.status if ended.status in (USAGE, IMPOSSIBLE) else FAILED)
         try:
             text = profile.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
