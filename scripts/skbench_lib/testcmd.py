@@ -30,6 +30,8 @@ COUNT_SECONDS = 900
 AA_SECONDS = 600
 NIGHTLY_FACTOR = 24  # of the time that long campaigns may take
 SHOWN_FAILURES = 20
+# What a sanitizer, cmocka or an assertion says first.
+TROUBLE = re.compile(r"ERROR|WARNING: ThreadSanitizer|runtime error|\[  FAILED  \]|[Aa]ssert|Error:")
 
 
 def add_parser(subparsers):
@@ -262,16 +264,17 @@ def junit(path):
         if state == "run":
             yield Test(case.get("name"), PASSED, seconds=seconds)
         elif state in ("notrun", "disabled") and not re.search(r"[Uu]nable to find|[Rr]equired", message):
-            yield Test(case.get("name"), SKIPPED, skip_reason(case) or message or "ctest did not run it",
+            yield Test(case.get("name"), SKIPPED, line_of(case) or message or "ctest did not run it",
                        seconds=seconds)
         else:
-            yield Test(case.get("name"), FAIL, message or "failed", seconds=seconds)
+            yield Test(case.get("name"), FAIL, message or line_of(case, TROUBLE) or "failed", seconds=seconds)
 
 
-def skip_reason(case):
-    """The last line that a skipped test printed."""
-    said = (case.findtext("system-out") or "").strip().splitlines()
-    return said[-1] if said else ""
+def line_of(case, pattern=""):
+    """The first line of a test's output in which PATTERN is found, or the last line of all."""
+    lines = [line.strip() for line in (case.findtext("system-out") or "").splitlines() if line.strip()]
+    wanted = [line for line in lines if re.search(pattern, line)] if pattern else []
+    return (wanted or lines[-1:] or [""])[0][:200]
 
 
 def python_tests(run, title):

@@ -104,9 +104,9 @@ class Style(Planted):
         self.assertEqual(self.found("format", [good, bad]), ["b.c:2: clang-format would change this"])
 
     def test_whitespace(self):
-        self.assertEqual(self.found("whitespace", [self.plant("a.c", "\tx;\n"), self.plant("empty.txt", "")]), [])
-        for name, text, line in (("b.c", "\tx; \n", 1), ("c.c", "\n        x;\n", 2), ("d.py", "\tx\n", 1),
-                                 ("e.c", " \tx;\n", 1), ("f.md", "x", 1), ("g.md", "x\n\n", 3)):
+        self.assertEqual(self.found("whitespace", [self.plant("a.c", "\tx;\n"), self.plant("empty.txt", ""),
+                                                      self.plant("a.py", 'x = """\n\ty\n"""\n')]), [])
+        for name, text, line in (("b.c", "\tx; \n", 1), ("d.py", "if x:\n\ty\n", 2), ("e.c", " \tx;\n", 1), ("f.md", "x", 1), ("g.md", "x\n\n", 3)):
             with self.subTest(name):
                 found = self.found("whitespace", [self.plant(name, text)])
                 self.assertEqual([place.split(": ")[0] for place in found], [f"{name}:{line}"])

@@ -172,7 +172,7 @@ class Steps(Command):
 project(small NONE)
 enable_testing()
 add_test(NAME good COMMAND true)
-add_test(NAME bad COMMAND false)
+add_test(NAME bad COMMAND sh -c "echo fine$<SEMICOLON> echo 'x.c:3: ERROR: 1 != 2'$<SEMICOLON> echo more$<SEMICOLON> exit 1")
 add_test(NAME dead COMMAND sh -c "kill -SEGV $$")
 add_test(NAME long COMMAND sleep 30)
 add_test(NAME absent COMMAND no-such-program)
@@ -188,6 +188,7 @@ set_tests_properties(later PROPERTIES LABELS nightly)
             self.assertEqual({name: outcome for name, (outcome, _) in found.items()}, {
                 "good": PASSED, "bad": FAIL, "dead": FAIL, "long": FAIL, "absent": FAIL, "skips": SKIPPED})
             self.assertIn("needs two nodes", found["skips"][1])
+            self.assertEqual(found["bad"][1], "x.c:3: ERROR: 1 != 2")
             self.state.nightly = True
             self.assertIn(("later", FAIL), [test[:2] for test in self.step(testcmd.ctest, "small")])
             # A directory without tests has not passed them.
