@@ -21,6 +21,7 @@ static struct bench_place place;
 static cpu_set_t allowed; /* role 0's thread before it was pinned */
 static struct bench_case active; /* the case that runs: role 0 makes it before the start barrier */
 static bool active_prepared;
+static __thread bool entered;
 static pthread_mutex_t lock =
 	PTHREAD_MUTEX_INITIALIZER; /* status and reason, which any role may set */
 
@@ -175,6 +176,7 @@ int face_enter(size_t i, unsigned int role)
 	status = bench_role_enter(&place, role, err, sizeof(err));
 	if (status)
 		return fail_case(i, status, err);
+	entered = true;
 	if (role)
 		return BENCH_OK;
 	status = bench_case_prepare(&cases[i].args, &active, err, sizeof(err));
@@ -201,18 +203,11 @@ int face_leave(size_t i, unsigned int role)
 		active.teardown(active.ctx);
 		active_prepared = false;
 	}
-	skb_cpu_detach();
+	if (entered)
+		skb_cpu_detach();
+	entered = false;
 	/* The library keeps this thread for the next case. */
 	if (role == 0)
 		sched_setaffinity(0, sizeof(allowed), &allowed);
 	return status;
-}
-
-int face_status(void)
-{
-	enum bench_status worst = BENCH_OK;
-
-	for (size_t i = 0; i < nr_cases; i++)
-		worst = max(worst, cases[i].status);
-	return worst;
 }

@@ -31,11 +31,10 @@ void face_span(size_t i, unsigned int role, uint64_t n);
 int face_leave(size_t i, unsigned int role);
 const char *face_reason(size_t i);
 
-/* True, on any thread and after the start barrier, if role 0 could not prepare the case. */
+/*
+ * The exit status that case I has earned: after the start barrier not 0, on any thread, if a role could not enter.
+ */
 int face_failed(size_t i);
-
-/* The exit status of all that ran: 5 before 4 before 0. */
-int face_status(void);
 
 /* gbench.cc: the whole run. ARGV as Google Benchmark takes it. Returns the exit status. */
 int gbench_run(int argc, char **argv, const struct bench_options *o);

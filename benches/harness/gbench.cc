@@ -91,11 +91,14 @@ int gbench_run(int argc, char **argv, const bench_options *o)
 		return usage(argv[1], "no such flag, or a value that it does not take: see --help");
 	if (int status = face_open(o))
 		return status;
-	for (size_t i = 0; i < face_nr_cases(); i++)
-		benchmark::RegisterBenchmark(face_name(i),
-					     [i](benchmark::State &state) { run_role(state, i); })
-			->Threads(static_cast<int>(face_nr_roles(i)))
-			->UseRealTime();
+	for (size_t i = 0; i < face_nr_cases(); i++) {
+		auto *b = benchmark::RegisterBenchmark(
+			face_name(i), [i](benchmark::State &state) { run_role(state, i); });
+
+		b->UseRealTime();
+		if (face_nr_roles(i) > 1)
+			b->Threads(static_cast<int>(face_nr_roles(i)));
+	}
 	const size_t ran = benchmark::RunSpecifiedBenchmarks();
 	benchmark::Shutdown();
 	if (!ran)

@@ -5,13 +5,8 @@
  */
 #include "benches/harness/json.h"
 #include "benches/harness/modes.h"
+#include "benches/harness/phase.h"
 #include "benches/harness/session.h"
-
-#ifdef __clang__
-#define own_symbol __attribute__((noinline, used))
-#else
-#define own_symbol __attribute__((noinline, noclone, used))
-#endif
 
 /* Not static, so that no compiler gives it another name: callgrind would count 0 and say nothing. */
 void skb_bench_counted_span(void (*span)(void *ctx, u64 n), void *ctx, u64 n);

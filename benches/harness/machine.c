@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define ROUNDS 51
 
@@ -114,15 +113,6 @@ static int copy_speed(size_t set, double *gb_per_s)
 	return 0;
 }
 
-/* Beyond the last cache: four times as large, or 64 MB where the machine does not tell its size. */
-static size_t memory_set(void)
-{
-	long llc = sysconf(_SC_LEVEL3_CACHE_SIZE);
-	size_t set = llc > 0 ? 4 * (size_t)llc : 0;
-
-	return min(max(set, (size_t)64 << 20), (size_t)1 << 30);
-}
-
 static void print_rounds(struct json *j, const char *key, const double *v)
 {
 	json_open(j, key, '{');
@@ -189,8 +179,8 @@ enum bench_status bench_machine(const struct bench_options *o)
 		json_long(&j, NULL, place.cpus.cpu[i]);
 	json_close(&j, '[');
 	print_core_to_core(&j, &place.cpus);
-	print_copy(&j, "copy_cache_gb_per_s", CACHED);
-	print_copy(&j, "copy_memory_gb_per_s", memory_set());
+	print_copy(&j, "copy_cache_gb_per_s", CACHE_SET);
+	print_copy(&j, "copy_memory_gb_per_s", MEMORY_SET);
 	json_fixed(&j, "tick_ns", bench_tick_ns(), 6);
 	json_close(&j, '{');
 	return bench_printed(&j, BENCH_OK);
