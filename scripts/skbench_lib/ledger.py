@@ -24,9 +24,10 @@ COUNTS = ["page_get", "page_put", "page_alloc", "page_free", "rmw", "obj_alloc",
           "rmw_uarg", "rmw_mem", "lock_zone", "lock_pcp", "shared_stores"]
 COLUMNS = FIRST + COUNTS
 CASE_SECONDS = 60
-SHOWN = [("page_get", "get"), ("page_put", "put"), ("page_alloc", "palloc"), ("page_free", "pfree"), ("rmw", "rmw"),
-         ("obj_alloc", "alloc"), ("obj_free", "free"), ("bytes_copied", "copied"), ("lock", "lock"),
-         ("shared_stores", "shared")]
+# column, its heading in the table, its width there
+SHOWN = [("page_get", "get", 6), ("page_put", "put", 6), ("page_alloc", "palloc", 8), ("page_free", "pfree", 7),
+         ("rmw", "rmw", 6), ("obj_alloc", "alloc", 7), ("obj_free", "free", 6), ("bytes_copied", "copied", 8),
+         ("lock", "lock", 6), ("shared_stores", "shared", 7)]
 
 
 def add_parser(subparsers):
@@ -179,17 +180,15 @@ def write_stored(directory, rows):
 
 def table(rows):
     """Lines of at most 80 columns: a line for each case, one below it for each of its phases."""
-    yield "counts of one operation; classes of rmw and lock: --json"
-    yield f"{'phase':<13}" + "".join(f"{head:>7}" for _, head in SHOWN[:7]) + "".join(
-        f"{head:>6}" for _, head in SHOWN[7:])
+    yield "counts of one operation; rmw and lock by class: --json FILE"
+    yield f"{'  phase':<13}" + "".join(f"{heading:>{width}}" for _, heading, width in SHOWN)
     last = None
     for row in rows.values():
         case, phase = row["case"].split("#")
         if case != last:
             yield from wrap(case)
             last = case
-        yield f"  {phase:<11}" + "".join(f"{row[column]:>7}" for column, _ in SHOWN[:7]) + "".join(
-            f"{row[column]:>6}" for column, _ in SHOWN[7:])
+        yield f"{'  ' + phase:<13}" + "".join(f"{row[column]:>{width}}" for column, _, width in SHOWN)
 
 
 def wrap(case, width=80):
