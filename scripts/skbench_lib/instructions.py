@@ -5,7 +5,6 @@ results/instructions/cases.txt names the cases, COMPILER.csv (gcc12.csv) holds t
 were counted with; relations.json says how counts must relate to each other, whatever the compiler.
 """
 
-import concurrent.futures
 import csv
 import io
 import json
@@ -147,13 +146,7 @@ def comparable(path, made_with):
 
 def count_all(names, preset):
     """{name: instructions of one operation}."""
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        try:
-            return dict(zip(names, pool.map(lambda name: count(bench_binary(name, preset), name), names)))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            children.kill_all()
-            raise
+    return dict(zip(names, children.each(lambda name: count(bench_binary(name, preset), name), names)))
 
 
 def count(binary, name, operations=OPERATIONS):

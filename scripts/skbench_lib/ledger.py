@@ -5,13 +5,11 @@ results/ledger/cases.txt names the cases, results/ledger/FAMILY.csv holds what e
 binaries count; any difference is an error, on every machine.
 """
 
-import concurrent.futures
 import csv
 import io
-import os
 from pathlib import Path
 
-from . import casefile
+from . import casefile, children
 from .benchbin import BenchBinary, NotPossible
 from .build import bench_binary, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, WORSE, UserError
@@ -101,17 +99,12 @@ def row_of(name, counted):
 def count_all(names):
     """{case#phase: row} of all NAMES, in their order."""
     rows = {}
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        pending = [pool.submit(count, name) for name in names]
-        try:
-            for name, future in zip(names, pending):
-                for row in future.result():
-                    if row["case"] in rows:
-                        raise UserError(f"{name}: counts {row['case']} a second time; results/ledger/cases.txt may "
-                                        "name one case in two ways")
-                    rows[row["case"]] = row
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    for name, counted in zip(names, children.each(count, names)):
+        for row in counted:
+            if row["case"] in rows:
+                raise UserError(f"{name}: counts {row['case']} a second time; results/ledger/cases.txt may name one "
+                                "case in two ways")
+            rows[row["case"]] = row
     return rows
 
 

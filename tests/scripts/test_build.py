@@ -148,6 +148,18 @@ class Children(unittest.TestCase):
         self.assertEqual(children.run(["sh", "-c", "exit 3"], 10).why(10), "exited with status 3")
         self.assertEqual(children.run(["sh", "-c", "kill -ABRT $$"], 10).why(10), "was killed by SIGABRT")
 
+    def test_one_that_raises_ends_the_others(self):
+        def work(item):
+            if item == "bad":
+                time.sleep(0.3)
+                raise UserError("bad")
+            children.run(["sleep", "60"], 60)
+        begin = time.monotonic()
+        with mock.patch("os.sched_getaffinity", return_value={0, 1}), self.assertRaises(UserError):
+            children.each(work, ["bad", "long", "long"])
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertEqual(children.each(lambda n: n + 1, [3, 1, 2]), [4, 2, 3])
+
     def test_a_time_out_ends_grandchildren_too(self):
         with tempfile.TemporaryDirectory() as scratch:
             pid = Path(scratch) / "pid"
