@@ -19,6 +19,7 @@ from . import casefile, children
 from .build import bench_binary, build_dir, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, USAGE, WORSE, UserError
 from .files import text_stream, write_json, write_text
+from .table import plural
 from .tree import repo_root, revision
 
 COUNTED = "skb_bench_counted_span"
@@ -84,8 +85,9 @@ def main(args):
             print(sentence(difference), file=out)
         for text in broken:
             print(text, file=out)
-        print(f"instructions, {stem}: {len(counted)} cases, {sum(d['fails'] for d in differences)} differences, "
-              f"{len(relations)} relations, {len(broken)} broken", file=out)
+        print(f"instructions, {stem}: {plural(len(counted), 'case')}, "
+              f"{plural(sum(d['fails'] for d in differences), 'difference')}, "
+              f"{plural(len(relations), 'relation')}, {len(broken)} broken", file=out)
     elif args.write:
         for path in write_stored(directory, stem, rows, made_with):
             print(f"wrote {path.relative_to(repo_root())}", file=out)

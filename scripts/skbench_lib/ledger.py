@@ -14,6 +14,7 @@ from .benchbin import BenchBinary, NotPossible
 from .build import bench_binary, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, WORSE, UserError
 from .files import text_stream, write_json, write_text
+from .table import plural
 from .tree import repo_root, revision
 
 FIRST = ["case", "variant", "era", "frags"]
@@ -54,8 +55,8 @@ def main(args):
         status = WORSE if differences else OK
         for difference in differences:
             print(sentence(difference), file=out)
-        print(f"ledger: {len(rows)} rows of {len(names)} cases, {len(differences)} "
-              f"difference{'' if len(differences) == 1 else 's'}", file=out)
+        print(f"ledger: {plural(len(rows), 'row')} of {plural(len(names), 'case')}, "
+              f"{plural(len(differences), 'difference')}", file=out)
     elif args.write:
         for path in write_stored(directory, rows):
             print(f"wrote {path.relative_to(repo_root())}", file=out)
