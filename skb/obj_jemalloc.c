@@ -9,6 +9,7 @@
  *
  * Arenas, caches and what they hold stay for the life of the process.
  */
+#include "skb/atomic.h"
 #include "skb/node_mem.h"
 #include "skb/obj.h"
 #include "skb/skje.h"
@@ -22,6 +23,18 @@
  */
 const char *skje_malloc_conf =
 	"dirty_decay_ms:-1,muzzy_decay_ms:-1,background_thread:false,narenas:1,thp:default";
+
+#ifdef SKB_TSAN
+/*
+ * jemalloc takes all its mutexes before a fork, more than ThreadSanitizer's detector of lock cycles can hold: it would
+ * end the program. Races are looked for as ever, and the seam's spinlocks are none of the detector's business.
+ */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "detect_deadlocks=0";
+}
+#endif
 
 struct node_arena {
 	extent_hooks_t hooks; /* first: jemalloc hands back this pointer */

@@ -508,7 +508,7 @@ void page_alloc_exit(void)
 /* Bytes of the page memory that lie in transparent huge pages; -1 if the kernel does not tell. */
 static long thp_bytes(void)
 {
-	uintptr_t base = (uintptr_t)page_base, from = 0, to;
+	uintptr_t base = (uintptr_t)page_base, vma = 0, from, to;
 	FILE *f = fopen("/proc/self/smaps", "re");
 	long kb, sum = 0;
 	char line[512];
@@ -517,8 +517,8 @@ static long thp_bytes(void)
 		return -1;
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			continue;
-		else if (from >= base && from < base + mem.bytes &&
+			vma = from;
+		else if (vma >= base && vma < base + mem.bytes &&
 			 sscanf(line, "AnonHugePages: %ld kB", &kb) == 1)
 			sum += kb << 10;
 	fclose(f);
