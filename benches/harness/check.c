@@ -12,7 +12,7 @@ enum bench_status bench_check(const struct bench_options *o)
 
 	if (status)
 		return status;
-	status = bench_session_close(&s);
+	status = bench_session_close(&s, BENCH_OK);
 	if (status)
 		return status;
 	json_open(&j, NULL, '{');

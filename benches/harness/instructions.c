@@ -35,8 +35,7 @@ enum bench_status bench_instructions(const struct bench_options *o)
 		s.c.role[0].span(s.c.ctx, BENCH_WARM_OPS);
 		skb_bench_counted_span(s.c.role[0].span, s.c.ctx, o->n);
 	}
-	if (bench_session_close(&s) && !status)
-		status = BENCH_FAILED;
+	status = bench_session_close(&s, status);
 	if (status)
 		return status;
 	json_open(&j, NULL, '{');

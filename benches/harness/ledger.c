@@ -197,7 +197,7 @@ enum bench_status bench_ledger(const struct bench_options *o)
 	ledger_clear();
 	count_once(&s.c);
 	BUG_ON(is_open || !nr_rows);
-	status = bench_session_close(&s);
+	status = bench_session_close(&s, BENCH_OK);
 	if (status)
 		return status;
 	json_open(&j, NULL, '{');

@@ -19,6 +19,7 @@
 #define BATCH_MIN_NS 150000
 #define BATCH_AIM_NS 200000
 #define BATCH_MAX_NS 300000
+#define MAX_N	     ((u64)100000000000) /* 0.002 ns an operation */
 #define MIN_KEPT     20 /* batches; and half of all */
 
 /* Each kept batch in ns per operation: of the whole, then two rows for each role. */
@@ -56,7 +57,10 @@ static u64 shortest_batch(struct crew *crew, u64 n, unsigned int times)
 	return best;
 }
 
-/* The count that takes 200 us, or 1 if one operation takes longer. */
+/*
+ * The count that takes 200 us, or 1 if one operation takes longer; 0 if even MAX_N operations are over before: then the
+ * span does not do what it is told.
+ */
 static u64 calibrate(struct crew *crew)
 {
 	u64 n = 1;
@@ -67,11 +71,21 @@ static u64 calibrate(struct crew *crew)
 
 		if (ns >= BATCH_MIN_NS && (ns <= BATCH_MAX_NS || n == 1))
 			break;
+		if (n == MAX_N && ns < BATCH_MIN_NS)
+			return 0;
 		/* Short batches say little: approach in steps. */
 		n = (u64)((double)n * min(scale, 16.0) + 0.5);
-		n = max(n, (u64)1);
+		n = min(max(n, (u64)1), MAX_N);
 	}
 	return n;
+}
+
+static enum bench_status no_count(const struct bench_session *s)
+{
+	return bench_fail(
+		BENCH_FAILED, s->name,
+		"cannot be calibrated: %llu operations take no time, so its span does not do them",
+		(unsigned long long)MAX_N);
 }
 
 static void tell(struct sample *s, const struct role_time *t)
@@ -230,31 +244,41 @@ static bool alloc_rows(struct sample *s)
 	return all;
 }
 
+static enum bench_status take_sample(struct sample *s, const struct bench_options *o, u64 start_ns)
+{
+	enum bench_status status = crew_start(&s->crew, &s->session);
+
+	if (status)
+		return status;
+	s->startup_ms = (double)(bench_wall_ns() - start_ns) / 1e6;
+	s->n = o->n ? o->n : calibrate(&s->crew);
+	if (s->n) {
+		s->run_n =
+			s->n + (u64)(((unsigned __int128)s->n * o->inject_milli + 99999) / 100000);
+		run_batches(s, o->warmup);
+	} else {
+		status = no_count(&s->session);
+	}
+	crew_stop(&s->crew);
+	return status;
+}
+
 enum bench_status bench_sample(const struct bench_options *o)
 {
 	static struct sample s; /* its crew is shared with other threads: not on this stack */
-	u64 start = bench_wall_ns();
+	u64 start_ns = bench_wall_ns();
 	enum bench_status status;
 
 	s.batches = o->batches;
 	if (!alloc_rows(&s))
 		return bench_fail(BENCH_IMPOSSIBLE, o->name, "no memory for %u batches", s.batches);
 	status = bench_session_open(&s.session, o);
-	if (status)
-		goto out;
-	status = crew_start(&s.crew, &s.session);
 	if (!status) {
-		s.startup_ms = (double)(bench_wall_ns() - start) / 1e6;
-		s.n = o->n ? o->n : calibrate(&s.crew);
-		s.run_n = s.n + (u64)(((unsigned __int128)s.n * o->inject_milli + 99999) / 100000);
-		run_batches(&s, o->warmup);
-		crew_stop(&s.crew);
+		status = take_sample(&s, o, start_ns);
+		status = bench_session_close(&s.session, status);
 	}
-	if (bench_session_close(&s.session) && !status)
-		status = BENCH_FAILED;
 	if (!status)
 		status = print_sample(&s, o);
-out:
 	free(s.row[0]);
 	return status;
 }
@@ -273,9 +297,10 @@ enum bench_status bench_calibrate(const struct bench_options *o)
 	if (!status) {
 		n = calibrate(&crew);
 		crew_stop(&crew);
+		if (!n)
+			status = no_count(&s);
 	}
-	if (bench_session_close(&s) && !status)
-		status = BENCH_FAILED;
+	status = bench_session_close(&s, status);
 	if (status)
 		return status;
 	json_open(&j, NULL, '{');

@@ -176,12 +176,12 @@ enum bench_status bench_session_open(struct bench_session *s, const struct bench
 	return BENCH_OK;
 }
 
-enum bench_status bench_session_close(struct bench_session *s)
+enum bench_status bench_session_close(struct bench_session *s, enum bench_status so_far)
 {
-	enum bench_status status = BENCH_OK;
+	enum bench_status status = so_far;
 	char err[512] = "(no reason given)";
 
-	if (s->c.check(s->c.ctx, err, sizeof(err)))
+	if (!status && s->c.check(s->c.ctx, err, sizeof(err)))
 		status = bench_fail(BENCH_FAILED, s->name, "fails its check afterwards: %s", err);
 	s->c.teardown(s->c.ctx);
 	skb_cpu_detach();

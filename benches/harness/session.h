@@ -59,7 +59,9 @@ enum bench_status bench_case_prepare(const struct bench_args *args, struct bench
  */
 enum bench_status bench_session_open(struct bench_session *s, const struct bench_options *o);
 
-/* check() once more, then teardown. BENCH_FAILED after one line on stderr. */
-enum bench_status bench_session_close(struct bench_session *s);
+/*
+ * check() once more if all went well SO_FAR, then teardown. SO_FAR, or BENCH_FAILED after one line on stderr.
+ */
+enum bench_status bench_session_close(struct bench_session *s, enum bench_status so_far);
 
 #endif
