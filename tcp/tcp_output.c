@@ -298,11 +298,15 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 	if (err)
 		return err;
 	if (before(tcb->seq, sk->snd_una)) {
+		int old = tcp_skb_pcount(era, skb);
+
 		/* Lazily acknowledged bytes leave here at the latest. */
 		if (!before(sk->snd_una, tcb->end_seq))
 			return -EINVAL;
 		if (tcp_trim_head(era, trim, sk, skb, sk->snd_una - tcb->seq))
 			return -ENOMEM;
+		/* None, unless an ACK found no memory to trim: its segments leave the counts now. */
+		tcp_adjust_pcount(sk, skb, old - tcp_skb_pcount(era, skb));
 	}
 	len = tcp_retransmit_len(sk, skb, era < ERA_6_1 ? 1 : segs);
 	if (len < 0)

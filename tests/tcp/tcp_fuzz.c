@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random scripts of sends, ACKs, completions, cuts and retransmissions, in every era.
+ *
+ *   pairs     the same script on a socket that trims eagerly and on one that trims lazily, step by step: the same return
+ *             values, the same bytes on the wire in the same packets, the same counters (E1)
+ *   failures  each way to trim alone, with allocations that fail at random
+ *
+ * After every step: charges and segments add up (A1, A6), sequence numbers join, and what is sent is what was written. At
+ * the end of each script no object, no page and no byte of charge is left.
+ *
+ * SKB_SEED replays a run, SKB_OPS sets the number of steps.
+ */
+#include "skb/skb_check.h"
+#include "tcp/tcp.h"
+#include "tests/support/model.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RING	 64
+#define STEPS	 200 /* of one script */
+#define MAX_SEND 200000
+#define MAX_WIRE 70000
+
+struct side {
+	struct sock sk;
+	struct proto_memory prot;
+	struct tx_ring ring;
+	enum tcp_trim trim;
+	u32 seen; /* packets on the wire that were looked at */
+};
+
+static struct rng rng;
+static enum skb_era era;
+static struct side side[TCP_TRIM_NR];
+static u64 script, step;
+static const char *step_name;
+static char *stream; /* byte i is what sequence number i carries, modulo its size */
+#define STREAM (1 << 20)
+
+__attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "era %s, script %llu, step %llu (%s): ", skb_era_name(era),
+		(unsigned long long)script, (unsigned long long)step, step_name);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	exit(1);
+}
+
+static void open_side(struct side *s, enum tcp_trim trim, unsigned int order)
+{
+	memset(s, 0, sizeof(*s));
+	s->trim = trim;
+	if (tx_ring_init(&s->ring, RING))
+		broken("no ring");
+	tcp_sock_init(&s->sk, &s->prot, &s->ring, order);
+	s->sk.sk_sndbuf = 4 << 20;
+}
+
+static void close_side(struct side *s)
+{
+	tx_ring_complete(era, &s->ring, RING);
+	tcp_tsq_handler(era, s->trim, &s->sk);
+	tx_ring_complete(era, &s->ring, RING);
+	tcp_sock_destroy(era, &s->sk);
+	tx_ring_exit(&s->ring);
+	if (refcount_read(&s->sk.sk_wmem_alloc, SKB_C_WMEM) != 1)
+		broken("sk_wmem_alloc is %d at the end", s->sk.sk_wmem_alloc.refs.counter);
+	if (proto_memory_bytes(&s->prot))
+		broken("%ld bytes of charge are left", proto_memory_bytes(&s->prot));
+}
+
+static void check_side(struct side *s)
+{
+	char err[200];
+	long granted = proto_memory_bytes(&s->prot), used = s->sk.sk_wmem_queued;
+
+	if (tcp_check_sock(era, s->trim, &s->sk, err, sizeof(err)))
+		broken("%s: %s", tcp_trim_name(s->trim), err);
+	if (granted != used + s->sk.sk_forward_alloc)
+		broken("%s: %ld bytes granted, %ld used, %d forward", tcp_trim_name(s->trim),
+		       granted, used, s->sk.sk_forward_alloc);
+}
+
+/* --- the wire ----------------------------------------------------------------------------------------------- */
+
+struct packet {
+	u32 seq, len;
+	u16 gso_segs, gso_size;
+	char bytes[MAX_WIRE];
+};
+
+/* The next packet that S has put into its ring; false if there is none. Checks what it carries. */
+static bool next_packet(struct side *s, struct packet *p)
+{
+	const struct sk_buff *skb;
+	char err[200];
+	u32 seq;
+
+	if (s->seen == s->ring.tail)
+		return false;
+	skb = s->ring.slot[s->seen++ & s->ring.mask];
+	if (skb_check(skb, err, sizeof(err)))
+		broken("a packet: %s", err);
+	skb_copy_bits(skb, 38, &seq, sizeof(seq));
+	p->seq = __builtin_bswap32(seq);
+	p->len = skb->len - 66;
+	p->gso_segs = skb_shinfo(skb)->gso_segs;
+	p->gso_size = skb_shinfo(skb)->gso_size;
+	skb_copy_bits(skb, 66, p->bytes, p->len);
+	for (u32 i = 0; i < p->len; i++)
+		if (p->bytes[i] != stream[(p->seq + i) % STREAM])
+			broken("sequence number %u carries %#x, not %#x", p->seq + i,
+			       (u8)p->bytes[i], (u8)stream[(p->seq + i) % STREAM]);
+	return true;
+}
+
+#ifdef SKB_TRACED
+static void check_wire(struct side *s)
+{
+	static struct packet p;
+
+	while (next_packet(s, &p))
+		;
+}
+#endif
+
+static void compare_wires(struct side *a, struct side *b)
+{
+	static struct packet p, q;
+
+	for (;;) {
+		bool more = next_packet(a, &p);
+
+		if (more != next_packet(b, &q))
+			broken("one side sent a packet more");
+		if (!more)
+			return;
+		if (p.seq != q.seq || p.len != q.len || p.gso_segs != q.gso_segs ||
+		    p.gso_size != q.gso_size)
+			broken("eager sent %u bytes at %u (%u x %u), lazy %u at %u (%u x %u)",
+			       p.len, p.seq, p.gso_segs, p.gso_size, q.len, q.seq, q.gso_segs,
+			       q.gso_size);
+	}
+}
+
+static void compare_counters(const struct side *a, const struct side *b)
+{
+#define SAME(field)                                                                       \
+	do {                                                                              \
+		if (a->sk.field != b->sk.field)                                           \
+			broken(#field " is %u eager, %u lazy", (unsigned int)a->sk.field, \
+			       (unsigned int)b->sk.field);                                \
+	} while (0)
+	SAME(write_seq);
+	SAME(snd_nxt);
+	SAME(snd_una);
+	SAME(packets_out);
+	SAME(retrans_out);
+	SAME(delivered);
+	SAME(tcp_rtx_queue.qlen);
+	SAME(sk_write_queue.qlen);
+#undef SAME
+}
+
+/* --- steps: each takes its choices from PICK, so that two sides can take the same ---------------------------- */
+
+struct pick {
+	u64 a, b;
+};
+
+static int do_send(struct side *s, const struct pick *p)
+{
+	u32 len = p->a % 4 ? 1 + p->b % 66000 : 1 + p->b % MAX_SEND, at = s->sk.write_seq;
+	static char buf[MAX_SEND + 1];
+
+	for (u32 i = 0; i < len; i++)
+		buf[i] = stream[(at + i) % STREAM];
+	return tcp_sendmsg(era, &s->sk, buf, len);
+}
+
+static int do_xmit(struct side *s, const struct pick *p)
+{
+	(void)p;
+	return tcp_write_xmit(era, s->trim, &s->sk);
+}
+
+/* Mostly inside the oldest sk_buff, where the two ways differ. */
+static int do_ack(struct side *s, const struct pick *p)
+{
+	u32 out = s->sk.snd_nxt - s->sk.snd_una, by;
+
+	switch (p->a % 8) {
+	case 0:
+		by = out; /* everything */
+		break;
+	case 1:
+		by = p->b % (out + 1);
+		break;
+	case 2:
+		return tcp_ack(era, s->trim, &s->sk, s->sk.snd_una - 1 - p->b % 1000); /* old */
+	case 3:
+		return tcp_ack(era, s->trim, &s->sk, s->sk.snd_nxt + 1 + p->b % 1000); /* unsent */
+	default:
+		by = min((u32)(p->b % 30 * TCP_MSS_ETHERNET / 2), out);
+	}
+	return tcp_ack(era, s->trim, &s->sk, s->sk.snd_una + by);
+}
+
+static int do_complete(struct side *s, const struct pick *p)
+{
+	return tx_ring_complete(era, &s->ring, 1 + p->a % 4);
+}
+
+static int do_tsq(struct side *s, const struct pick *p)
+{
+	(void)p;
+	tcp_tsq_handler(era, s->trim, &s->sk);
+	return 0;
+}
+
+/* The sk_buff of the retransmit queue that holds what comes a given way behind snd_una. */
+static struct sk_buff *skb_at(struct side *s, u32 seq)
+{
+	struct sk_buff_head *q = &s->sk.tcp_rtx_queue;
+
+	for (struct sk_buff *skb = q->next; !skb_queue_is_end(q, skb); skb = skb->next)
+		if (before(seq, TCP_SKB_CB(skb)->end_seq))
+			return skb;
+	return NULL;
+}
+
+static int do_retransmit(struct side *s, const struct pick *p)
+{
+	u32 out = s->sk.snd_nxt - s->sk.snd_una;
+	struct sk_buff *skb;
+
+	if (!out)
+		return 0;
+	skb = skb_at(s, s->sk.snd_una + (p->a % 3 ? 0 : p->b % out));
+	return tcp_retransmit_skb(era, s->trim, &s->sk, skb, 1 + p->b % 46);
+}
+
+/* Cuts at a sequence number behind snd_una, as every caller in TCP does. */
+static int do_fragment(struct side *s, const struct pick *p)
+{
+	u32 out = s->sk.snd_nxt - s->sk.snd_una, seq;
+	struct sk_buff *skb;
+
+	if (out < 2)
+		return 0;
+	seq = s->sk.snd_una + 1 + p->a % (out - 1);
+	skb = skb_at(s, seq);
+	if (seq == TCP_SKB_CB(skb)->seq)
+		return 0;
+	return tcp_fragment(era, s->trim, &s->sk, &s->sk.tcp_rtx_queue, skb,
+			    seq - TCP_SKB_CB(skb)->seq, s->sk.mss_cache);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct side *s, const struct pick *p);
+	int weight;
+} steps[] = {
+	{ "send", do_send, 10 },
+	{ "xmit", do_xmit, 10 },
+	{ "ack", do_ack, 30 },
+	{ "complete", do_complete, 12 },
+	{ "retransmit", do_retransmit, 12 },
+	{ "fragment", do_fragment, 6 },
+	{ "tsq", do_tsq, 3 },
+};
+
+static size_t pick_step(void)
+{
+	int total = 0, at;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		total += steps[i].weight;
+	at = rng_below(&rng, total);
+	for (i = 0; at >= steps[i].weight; i++)
+		at -= steps[i].weight;
+	return i;
+}
+
+/* 3.4 holds a retransmission back by how much is queued and below TCP, and lazy keeps more queued: not a step to compare. */
+static bool limited_apart(void)
+{
+	bool limited[TCP_TRIM_NR];
+
+	for (int i = 0; i < TCP_TRIM_NR; i++) {
+		const struct sock *sk = &side[i].sk;
+
+		limited[i] = sk->sk_wmem_alloc.refs.counter >
+			     min(sk->sk_wmem_queued + (sk->sk_wmem_queued >> 2), sk->sk_sndbuf);
+	}
+	return era == ERA_3_4 && limited[0] != limited[1];
+}
+
+static void run_pair(void)
+{
+	struct side *a = &side[TRIM_EAGER], *b = &side[TRIM_OFFSET_ACK];
+	unsigned int order = rng_below(&rng, 2) ? SKB_FRAG_PAGE_ORDER : 0;
+
+	open_side(a, TRIM_EAGER, order);
+	open_side(b, TRIM_OFFSET_ACK, order);
+	for (step = 0; step < STEPS; step++) {
+		struct pick p = { rng_next(&rng), rng_next(&rng) };
+		size_t i = pick_step();
+		int ra, rb;
+
+		step_name = steps[i].name;
+		/* Lazy holds its charge longer: the send buffer must not be what tells them apart. */
+		if (steps[i].fn == do_send && b->sk.sk_wmem_queued > 2 << 20)
+			continue;
+		if (steps[i].fn == do_retransmit && limited_apart())
+			continue;
+		ra = steps[i].fn(a, &p);
+		rb = steps[i].fn(b, &p);
+		if (ra != rb)
+			broken("eager returned %d, lazy %d", ra, rb);
+		check_side(a);
+		check_side(b);
+		compare_wires(a, b);
+		compare_counters(a, b);
+	}
+	step_name = "the end";
+	close_side(a);
+	close_side(b);
+	if (model_pages_in_use())
+		broken("%zu pages are left", model_pages_in_use());
+}
+
+#ifdef SKB_TRACED
+static struct rng fail_rng;
+static u64 failed;
+
+static bool fail_some(enum skb_site site)
+{
+	(void)site;
+	if (rng_below(&fail_rng, 12))
+		return false;
+	failed++;
+	return true;
+}
+
+static void run_with_failures(enum tcp_trim trim)
+{
+	struct side *s = &side[trim];
+
+	open_side(s, trim, rng_below(&rng, 2) ? SKB_FRAG_PAGE_ORDER : 0);
+	counts_start();
+	model_fail = fail_some;
+	for (step = 0; step < STEPS; step++) {
+		struct pick p = { rng_next(&rng), rng_next(&rng) };
+		size_t i = pick_step();
+
+		step_name = steps[i].name;
+		steps[i].fn(s, &p);
+		check_side(s);
+		check_wire(s);
+	}
+	step_name = "the end";
+	model_fail = NULL;
+	close_side(s);
+	if (counted.event[SKB_EV_OBJ_ALLOC] != counted.event[SKB_EV_OBJ_FREE])
+		broken("%llu objects made, %llu freed",
+		       (unsigned long long)counted.event[SKB_EV_OBJ_ALLOC],
+		       (unsigned long long)counted.event[SKB_EV_OBJ_FREE]);
+	if (model_pages_in_use())
+		broken("%zu pages are left", model_pages_in_use());
+}
+#endif
+
+int main(void)
+{
+	u64 scripts = model_ops(300000) / STEPS / SKB_ERA_NR;
+
+	rng.state = model_seed("tcp_fuzz", 20120402);
+	model_start(MODEL_ALLOCATOR, 16384);
+	stream = malloc(STREAM);
+	for (u32 i = 0; i < STREAM; i++)
+		stream[i] = rng_next(&rng);
+	for (era = ERA_3_4; era < SKB_ERA_NR; era++)
+		for (script = 0; script < scripts; script++)
+			run_pair();
+	printf("%llu scripts of %d steps in each era: eager and lazy end alike\n",
+	       (unsigned long long)scripts, STEPS);
+#ifdef SKB_TRACED
+	fail_rng.state = ~rng.state;
+	for (era = ERA_3_4; era < SKB_ERA_NR; era++)
+		for (script = 0; script < scripts; script++)
+			run_with_failures(script % TCP_TRIM_NR);
+	if (!failed)
+		broken("no allocation ever failed");
+	printf("and as many with %llu allocations that failed\n", (unsigned long long)failed);
+#endif
+	free(stream);
+	return 0;
+}
