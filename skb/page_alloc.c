@@ -26,6 +26,9 @@
 /* A zone's free pages that ordinary allocations leave alone: a 256th, about what the kernel's min mark is in 1 GB. */
 #define WMARK_MIN_SHIFT 8
 
+/* Kept out of line, so that the common path needs no registers for it. */
+#define noinline_slow __attribute__((noinline))
+
 /* Blocks by their first page, the most recently freed one first. */
 struct page_list {
 	struct page *first, *last;
@@ -72,7 +75,7 @@ static struct {
 	bool bound;
 } mem;
 
-static void list_add(struct page_list *list, struct page *page)
+static __always_inline void list_add(struct page_list *list, struct page *page)
 {
 	page->lru_prev = NULL;
 	page->lru_next = list->first;
@@ -94,6 +97,18 @@ static void list_add_tail(struct page_list *list, struct page *page)
 	list->last = page;
 }
 
+static __always_inline struct page *list_pop(struct page_list *list)
+{
+	struct page *page = list->first, *next = page->lru_next;
+
+	list->first = next;
+	if (next)
+		next->lru_prev = NULL;
+	else
+		list->last = NULL;
+	return page;
+}
+
 static void list_del(struct page_list *list, struct page *page)
 {
 	if (page->lru_prev)
@@ -104,6 +119,15 @@ static void list_del(struct page_list *list, struct page *page)
 		page->lru_next->lru_prev = page->lru_prev;
 	else
 		list->last = page->lru_prev;
+}
+
+/* The assembly hides where the address comes from: gcc would rather compute it anew for each field. */
+static __always_inline struct per_cpu_pages *this_cpu_pages(unsigned int nid)
+{
+	struct per_cpu_pages *pcp = &cpu_pages[smp_processor_id()].node[nid];
+
+	__asm__("" : "+r"(pcp));
+	return pcp;
 }
 
 static __always_inline void change_flags(struct page *page, unsigned long clear, unsigned long set)
@@ -192,7 +216,8 @@ static void __free_one_page(struct zone *zone, struct page *page, unsigned int o
 }
 
 /* Moves up to a batch of blocks from the zone to an empty list of this CPU. */
-static void rmqueue_bulk(struct zone *zone, struct per_cpu_pages *pcp, unsigned int order)
+static noinline_slow void rmqueue_bulk(struct zone *zone, struct per_cpu_pages *pcp,
+				       unsigned int order)
 {
 	int blocks = max(PCP_BATCH >> order, 1), n;
 
@@ -210,8 +235,8 @@ static void rmqueue_bulk(struct zone *zone, struct per_cpu_pages *pcp, unsigned 
 }
 
 /* Gives at least COUNT pages back to the zone, or all: the oldest first, those of ORDER first. */
-static void free_pcppages_bulk(struct zone *zone, struct per_cpu_pages *pcp, int count,
-			       unsigned int order)
+static noinline_slow void free_pcppages_bulk(struct zone *zone, struct per_cpu_pages *pcp,
+					     int count, unsigned int order)
 {
 	int freed = 0;
 
@@ -231,36 +256,48 @@ static void free_pcppages_bulk(struct zone *zone, struct per_cpu_pages *pcp, int
 	pcp->drains++;
 }
 
-static struct page *rmqueue_pcplist(struct zone *zone, struct per_cpu_pages *pcp,
-				    unsigned int order)
+static __always_inline struct page *rmqueue_pcplist(struct zone *zone, struct per_cpu_pages *pcp,
+						    unsigned int order)
 {
 	struct page_list *list = &pcp->lists[order];
-	struct page *page;
+	struct page *page = NULL;
 
 	spin_lock(&pcp->lock, SKB_C_LOCK_PCP);
 	if (likely(list->first))
 		pcp->alloc_hits++;
 	else
 		rmqueue_bulk(zone, pcp, order);
-	page = list->first;
-	if (likely(page)) {
-		list_del(list, page);
+	if (likely(list->first)) {
+		page = list_pop(list);
 		pcp->count -= 1 << order;
 	}
 	spin_unlock(&pcp->lock, SKB_C_LOCK_PCP);
 	return page;
 }
 
-static struct page *rmqueue(struct zone *zone, struct per_cpu_pages *pcp, unsigned int order)
+static noinline_slow struct page *rmqueue_buddy(struct zone *zone, unsigned int order)
 {
 	struct page *page;
 
-	if (likely(order <= PCP_MAX_ORDER))
-		return rmqueue_pcplist(zone, pcp, order);
 	zone_lock(zone);
 	page = __rmqueue(zone, order, 0);
 	zone_unlock(zone, page ? -(1L << order) : 0);
 	return page;
+}
+
+static __always_inline struct page *rmqueue(struct zone *zone, struct per_cpu_pages *pcp,
+					    unsigned int order)
+{
+	if (likely(order <= PCP_MAX_ORDER))
+		return rmqueue_pcplist(zone, pcp, order);
+	return rmqueue_buddy(zone, order);
+}
+
+static noinline_slow void free_one_page(struct zone *zone, struct page *page, unsigned int order)
+{
+	zone_lock(zone);
+	__free_one_page(zone, page, order);
+	zone_unlock(zone, 1L << order);
 }
 
 static void drain_pages(struct zone *zone, struct per_cpu_pages *pcp)
@@ -272,14 +309,14 @@ static void drain_pages(struct zone *zone, struct per_cpu_pages *pcp)
 }
 
 /* The zone is low or has no block of this size. All that is left of reclaim here: this CPU gives back what it keeps. */
-static __attribute__((noinline)) struct page *
-alloc_pages_slowpath(struct zone *zone, struct per_cpu_pages *pcp, unsigned int order)
+static noinline_slow struct page *alloc_pages_slowpath(struct zone *zone, struct per_cpu_pages *pcp,
+						       unsigned int order)
 {
 	drain_pages(zone, pcp);
 	return rmqueue(zone, pcp, order);
 }
 
-static void prep_compound_page(struct page *head, unsigned int order)
+static noinline_slow void prep_compound_page(struct page *head, unsigned int order)
 {
 	change_flags(head, 0, PG_head);
 	for (size_t i = 1; i < 1UL << order; i++) {
@@ -289,7 +326,7 @@ static void prep_compound_page(struct page *head, unsigned int order)
 	head[1].compound_order = order;
 }
 
-static void destroy_compound_page(struct page *head, unsigned int order)
+static noinline_slow void destroy_compound_page(struct page *head, unsigned int order)
 {
 	for (size_t i = 1; i < 1UL << order; i++) {
 		check_page(&head[i], PG_FLAGS_CHECK_AT_FREE | PG_head,
@@ -302,7 +339,7 @@ static void destroy_compound_page(struct page *head, unsigned int order)
 struct page *alloc_pages_node(int node, unsigned int order)
 {
 	unsigned int nid = node == NUMA_NO_NODE ? numa_node_id() : (unsigned int)node;
-	struct per_cpu_pages *pcp = &cpu_pages[smp_processor_id()].node[nid];
+	struct per_cpu_pages *pcp = this_cpu_pages(nid);
 	struct zone *zone = &zones[nid];
 	struct page *page = NULL;
 
@@ -328,7 +365,7 @@ struct page *alloc_pages_node(int node, unsigned int order)
 void __put_page(struct page *page)
 {
 	unsigned int order = compound_order(page), nid = page_to_nid(page);
-	struct per_cpu_pages *pcp = &cpu_pages[smp_processor_id()].node[nid];
+	struct per_cpu_pages *pcp = this_cpu_pages(nid);
 	struct zone *zone = &zones[nid];
 
 	check_page(page, PG_FLAGS_CHECK_AT_FREE, page->compound_head & 1);
@@ -337,9 +374,7 @@ void __put_page(struct page *page)
 	skb_event(SKB_EV_PAGE_FREE, page, order);
 	pcp->pgfree += 1UL << order;
 	if (unlikely(order > PCP_MAX_ORDER)) {
-		zone_lock(zone);
-		__free_one_page(zone, page, order);
-		zone_unlock(zone, 1L << order);
+		free_one_page(zone, page, order);
 		return;
 	}
 	spin_lock(&pcp->lock, SKB_C_LOCK_PCP);
