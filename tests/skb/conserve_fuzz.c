@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random programs of sk_buff operations, with allocations that fail at random, and after every operation the whole state
+ * added up:
+ *
+ *   R1  a page's count is what its allocator holds + once for every live shared info that names it + its head_frag heads
+ *   R3  dataref's halves are the sk_buffs on a head, and those of them that are nohdr
+ *   R4  fclone_ref is the number of the pair's sk_buffs that live
+ *   users is the holds of the test and of the frag_lists that an sk_buff is in
+ *   B   every byte is where a plain copy of it says
+ *   objects and pages out are those that can be reached, neither more nor fewer
+ *
+ * SKB_SEED replays a run, SKB_OPS sets the number of operations.
+ */
+#include "skb/page_frag.h"
+#include "skb/skb_check.h"
+#include "tests/support/model.h"
+
+#include <string.h>
+
+#define MAX_LIVE   24
+#define MAX_BYTES  32768
+#define NR_PAGES   4096
+#define MAX_SHELLS 256
+#define STOCK	   4
+
+struct live {
+	struct sk_buff *skb;
+	int holds;
+	u32 len;
+	u8 *bytes; /* what SKB must hold */
+};
+
+static struct rng rng;
+static enum skb_era era;
+static u64 op_nr;
+static const char *op_name;
+
+static struct live live[MAX_LIVE];
+static int nr_live;
+static struct page *stock[STOCK]; /* blocks that several frags share; the test's reference each */
+static struct page_frag pfrag;
+static struct page_frag_cache frag_cache;
+
+__attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "era %s, operation %llu (%s): ", skb_era_name(era),
+		(unsigned long long)op_nr, op_name);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	exit(1);
+}
+
+/* --- adding it all up --------------------------------------------------------------------------------------- */
+
+static struct {
+	const struct sk_buff *shell[MAX_SHELLS];
+	int holds[MAX_SHELLS];
+	int nr;
+	const unsigned char *head[MAX_SHELLS];
+	int shares[MAX_SHELLS], nohdr[MAX_SHELLS];
+	int nr_heads;
+	int refs[NR_PAGES];
+	struct page *page[NR_PAGES];
+	int nr_pages;
+	size_t objects;
+} sum;
+
+static void sum_page(struct page *page, int n)
+{
+	struct page *head = compound_head(page);
+	int *refs = &sum.refs[head - mem_map];
+
+	if (!*refs)
+		sum.page[sum.nr_pages++] = head;
+	*refs += n;
+}
+
+static void sum_shell(const struct sk_buff *skb, int holds);
+
+static void sum_head(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+	int h = 0;
+
+	while (h < sum.nr_heads && sum.head[h] != skb->head)
+		h++;
+	if (h == sum.nr_heads) {
+		sum.nr_heads++;
+		sum.head[h] = skb->head;
+		sum.shares[h] = sum.nohdr[h] = 0;
+		for (int i = 0; i < shinfo->nr_frags; i++)
+			sum_page(shinfo->frags[i].page, 1);
+		if (skb->head_frag)
+			sum_page(virt_to_page(skb->head), 1);
+		else
+			sum.objects++;
+		for (const struct sk_buff *s = shinfo->frag_list; s; s = s->next)
+			sum_shell(s, 1);
+	}
+	sum.shares[h]++;
+	sum.nohdr[h] += skb->nohdr;
+}
+
+/* One sk_buff, with HOLDS holders more. */
+static void sum_shell(const struct sk_buff *skb, int holds)
+{
+	for (int i = 0; i < sum.nr; i++)
+		if (sum.shell[i] == skb) {
+			sum.holds[i] += holds;
+			return;
+		}
+	if (sum.nr == MAX_SHELLS)
+		broken("more than %d sk_buffs", MAX_SHELLS);
+	sum.shell[sum.nr] = skb;
+	sum.holds[sum.nr++] = holds;
+	sum_head(skb);
+}
+
+static void check_shells(void)
+{
+	char err[200];
+
+	for (int i = 0; i < sum.nr; i++) {
+		const struct sk_buff *skb = sum.shell[i];
+		int pair = 0;
+
+		if (skb_check(skb, err, sizeof(err)))
+			broken("%s", err);
+		if (skb->users.refs.counter != sum.holds[i])
+			broken("users is %d, %d hold it", skb->users.refs.counter, sum.holds[i]);
+		if (skb->fclone == SKB_FCLONE_UNAVAILABLE) {
+			sum.objects++;
+			continue;
+		}
+		for (int k = 0; k < sum.nr; k++)
+			if (sum.shell[k]->fclone != SKB_FCLONE_UNAVAILABLE &&
+			    skb_fclones(sum.shell[k]) == skb_fclones(skb)) {
+				pair++;
+				if (k < i)
+					pair += 100; /* the other one was here before */
+			}
+		if (pair % 100 != skb_fclones(skb)->fclone_ref.refs.counter)
+			broken("fclone_ref is %d, %d of the pair live",
+			       skb_fclones(skb)->fclone_ref.refs.counter, pair % 100);
+		sum.objects += pair < 100;
+	}
+}
+
+static void check_heads(void)
+{
+	for (int h = 0; h < sum.nr_heads; h++)
+		for (int i = 0; i < sum.nr; i++) {
+			const struct sk_buff *skb = sum.shell[i];
+			int want = sum.shares[h] + (sum.nohdr[h] << SKB_DATAREF_SHIFT);
+
+			if (skb->head != sum.head[h])
+				continue;
+			if (skb_shinfo(skb)->dataref.counter != want)
+				broken("dataref is %#x, should be %#x",
+				       skb_shinfo(skb)->dataref.counter, want);
+			break;
+		}
+}
+
+static void check_pages(void)
+{
+	size_t pages = 0;
+
+	for (int i = 0; i < sum.nr_pages; i++) {
+		struct page *head = sum.page[i];
+		int *refs = &sum.refs[head - mem_map];
+
+		if (page_count(head) != *refs)
+			broken("page %td has %d references, %d can be reached", head - mem_map,
+			       page_count(head), *refs);
+		pages += 1UL << compound_order(head);
+		*refs = 0;
+	}
+	if (pages != model_pages_in_use())
+		broken("%zu pages are out, %zu can be reached", model_pages_in_use(), pages);
+}
+
+static void check_bytes(const struct live *l)
+{
+	static u8 now[MAX_BYTES];
+
+	if (l->skb->len != l->len)
+		broken("len is %u, should be %u", l->skb->len, l->len);
+	skb_copy_bits(l->skb, 0, now, l->len);
+	for (u32 i = 0; i < l->len; i++)
+		if (now[i] != l->bytes[i])
+			broken("byte %u of %u is %#x, should be %#x", i, l->len, now[i],
+			       l->bytes[i]);
+}
+
+static void check_all(bool all_bytes)
+{
+	sum.nr = sum.nr_heads = sum.nr_pages = 0;
+	sum.objects = 0;
+	for (int i = 0; i < STOCK; i++)
+		sum_page(stock[i], 1);
+	if (pfrag.page)
+		sum_page(pfrag.page, 1);
+	if (frag_cache.va)
+		sum_page(virt_to_page(frag_cache.va), frag_cache.pagecnt_bias);
+	for (int i = 0; i < nr_live; i++)
+		sum_shell(live[i].skb, live[i].holds);
+	check_shells();
+	check_heads();
+	check_pages();
+#ifdef SKB_TRACED
+	if (counted.event[SKB_EV_OBJ_ALLOC] - counted.event[SKB_EV_OBJ_FREE] != sum.objects)
+		broken("%llu objects are out, %zu can be reached",
+		       (unsigned long long)(counted.event[SKB_EV_OBJ_ALLOC] -
+					    counted.event[SKB_EV_OBJ_FREE]),
+		       sum.objects);
+#endif
+	for (int i = 0; i < nr_live; i++)
+		if (all_bytes || rng_below(&rng, 8) == 0)
+			check_bytes(&live[i]);
+}
+
+/* --- operations --------------------------------------------------------------------------------------------- */
+
+static struct live *pick(void)
+{
+	return nr_live ? &live[rng_below(&rng, nr_live)] : NULL;
+}
+
+static bool room(void)
+{
+	return nr_live < MAX_LIVE;
+}
+
+/* Takes SKB over, holding the bytes of LIKE (NULL: none). */
+static struct live *add(struct sk_buff *skb, const struct live *like)
+{
+	struct live *l = &live[nr_live++];
+
+	l->skb = skb;
+	l->holds = 1;
+	l->len = like ? like->len : 0;
+	if (like)
+		memcpy(l->bytes, like->bytes, like->len);
+	return l;
+}
+
+static void forget(struct live *l)
+{
+	u8 *bytes = l->bytes;
+
+	*l = live[--nr_live];
+	live[nr_live].bytes = bytes;
+}
+
+/* Nobody but L holds it or shares its head: what an operation that changes bytes needs. */
+static bool sole(const struct live *l)
+{
+	return l->holds == 1 && !skb_cloned(l->skb);
+}
+
+static void op_alloc(void)
+{
+	u32 size = rng_below(&rng, 3) ? rng_below(&rng, 400) : rng_below(&rng, 9000);
+	struct sk_buff *skb;
+
+	if (!room())
+		return;
+	skb = rng_below(&rng, 2) ? alloc_skb_fclone(era, size, NUMA_NO_NODE)
+				 : alloc_skb(era, size, NUMA_NO_NODE);
+	if (!skb)
+		return;
+	skb_reserve(skb, rng_below(&rng, size + 1));
+	add(skb, NULL);
+}
+
+static void op_build(void)
+{
+	u32 size = SKB_SHINFO_SIZE + 64 * (1 + rng_below(&rng, 20));
+	struct sk_buff *skb;
+	void *data;
+
+	if (!room())
+		return;
+	data = page_frag_alloc_align(&frag_cache, size, 64);
+	if (!data)
+		return;
+	skb = build_skb(era, data, size);
+	if (!skb) {
+		page_frag_free(data); /* still ours */
+		return;
+	}
+	add(skb, NULL);
+}
+
+static void op_put(void)
+{
+	struct live *l = pick();
+	u32 n;
+	u8 *p;
+
+	if (!l || !sole(l) || !skb_tailroom(l->skb))
+		return;
+	n = 1 + rng_below(&rng, min(skb_tailroom(l->skb), 600u));
+	if (l->len + n > MAX_BYTES)
+		return;
+	p = skb_put(l->skb, n);
+	for (u32 i = 0; i < n; i++)
+		l->bytes[l->len + i] = p[i] = rng_next(&rng);
+	l->len += n;
+}
+
+static void op_pull(void)
+{
+	struct live *l = pick();
+	u32 n;
+
+	if (!l || l->holds != 1 || !skb_headlen(l->skb))
+		return;
+	n = rng_below(&rng, skb_headlen(l->skb) + 1);
+	__skb_pull(l->skb, n);
+	l->len -= n;
+	memmove(l->bytes, l->bytes + n, l->len);
+}
+
+static void op_frag(void)
+{
+	struct live *l = pick();
+	u32 off = rng_below(&rng, 2000), n = 1 + rng_below(&rng, 1500);
+	struct page *page;
+	u8 *p;
+
+	if (!l || !sole(l) || l->len + n > MAX_BYTES || skb_shinfo(l->skb)->frag_list ||
+	    skb_shinfo(l->skb)->nr_frags == MAX_SKB_FRAGS)
+		return;
+	switch (rng_below(&rng, 3)) {
+	case 0: /* a page of its own */
+		page = alloc_pages(0);
+		if (!page)
+			return;
+		p = (u8 *)page_address(page) + off;
+		for (u32 i = 0; i < n; i++)
+			p[i] = rng_next(&rng);
+		break;
+	case 1: /* of a block that others use, maybe through a tail page */
+		page = stock[rng_below(&rng, STOCK)];
+		page += rng_below(&rng, 1 << compound_order(page));
+		get_page(page);
+		p = (u8 *)page_address(page) + off;
+		break;
+	default:
+		if (!skb_page_frag_refill(n, &pfrag, rng_below(&rng, 2) ? SKB_FRAG_PAGE_ORDER : 0,
+					  NUMA_NO_NODE))
+			return;
+		page = pfrag.page;
+		off = pfrag.offset;
+		page_ref_inc(page);
+		pfrag.offset += n;
+		p = (u8 *)page_address(page) + off;
+		for (u32 i = 0; i < n; i++)
+			p[i] = rng_next(&rng);
+	}
+	memcpy(l->bytes + l->len, p, n);
+	l->len += n;
+	skb_add_rx_frag(l->skb, skb_shinfo(l->skb)->nr_frags, page, off, n, n);
+}
+
+static void op_header_release(void)
+{
+	struct live *l = pick();
+
+	if (l && sole(l) && !l->skb->cloned && !l->skb->nohdr)
+		__skb_header_release(l->skb);
+}
+
+static void op_clone(void)
+{
+	struct live *l = pick();
+	struct sk_buff *n;
+
+	if (!l || !room())
+		return;
+	n = skb_clone(era, l->skb);
+	if (n)
+		add(n, l);
+}
+
+static void op_copy(void)
+{
+	struct live *l = pick();
+	struct sk_buff *n;
+
+	if (!l || !room())
+		return;
+	n = pskb_copy(era, l->skb);
+	if (n)
+		add(n, l);
+}
+
+static void op_expand(void)
+{
+	struct live *l = pick();
+	int nhead = rng_below(&rng, 2) ? 0 : rng_below(&rng, 500);
+	int ntail = rng_below(&rng, 2) ? 0 : rng_below(&rng, 2000);
+	unsigned int headroom;
+
+	if (!l || l->holds != 1)
+		return;
+	headroom = skb_headroom(l->skb);
+	if (pskb_expand_head(era, l->skb, nhead, ntail))
+		return;
+	if (skb_headroom(l->skb) != headroom + nhead)
+		broken("headroom %u, should be %u", skb_headroom(l->skb), headroom + nhead);
+	if (l->skb->cloned || l->skb->nohdr)
+		broken("not private after an expansion");
+}
+
+static void op_unclone(void)
+{
+	struct live *l = pick();
+	unsigned int truesize, end;
+
+	if (!l || l->holds != 1)
+		return;
+	truesize = l->skb->truesize;
+	end = skb_end_offset(l->skb);
+	if (rng_below(&rng, 2)) {
+		if (!skb_unclone(era, l->skb) && skb_cloned(l->skb))
+			broken("still shared");
+		return;
+	}
+	if (!skb_unclone_keeptruesize(era, l->skb) && skb_cloned(l->skb))
+		broken("still shared");
+	if (l->skb->truesize != truesize || skb_end_offset(l->skb) != end)
+		broken("truesize %u, end %u, were %u and %u", l->skb->truesize,
+		       skb_end_offset(l->skb), truesize, end);
+}
+
+static void op_split(void)
+{
+	struct live *l = pick(), *m;
+	struct sk_buff *rest;
+	u32 cut;
+
+	if (!l || !room() || l->holds != 1 || skb_shinfo(l->skb)->frag_list ||
+	    skb_unclone(era, l->skb))
+		return;
+	rest = alloc_skb(era, skb_headlen(l->skb), NUMA_NO_NODE);
+	if (!rest)
+		return;
+	cut = rng_below(&rng, l->len + 1);
+	skb_split(l->skb, rest, cut);
+	m = add(rest, NULL);
+	m->len = l->len - cut;
+	memcpy(m->bytes, l->bytes + cut, m->len);
+	l->len = cut;
+}
+
+/* One to three others become members of a frag_list. */
+static void op_frag_list(void)
+{
+	struct live *l = pick();
+	struct sk_buff *parent, **tail;
+
+	if (!l || !sole(l) || skb_shinfo(l->skb)->frag_list)
+		return;
+	parent = l->skb;
+	tail = &skb_shinfo(parent)->frag_list;
+	for (int want = 1 + rng_below(&rng, 3), tries = 0; want && tries < 8; tries++) {
+		struct live *m = pick(), *p;
+
+		for (p = live; p->skb != parent; p++)
+			;
+		if (m == p || m->holds != 1 || skb_shinfo(m->skb)->frag_list ||
+		    p->len + m->len > MAX_BYTES)
+			continue;
+		memcpy(p->bytes + p->len, m->bytes, m->len);
+		p->len += m->len;
+		parent->len += m->len;
+		parent->data_len += m->len;
+		parent->truesize += m->skb->truesize;
+		m->skb->next = NULL;
+		*tail = m->skb;
+		tail = &m->skb->next;
+		forget(m);
+		want--;
+	}
+}
+
+static void op_get(void)
+{
+	struct live *l = pick();
+
+	if (l && l->holds < 3) {
+		skb_get(l->skb);
+		l->holds++;
+	}
+}
+
+static void op_free(void)
+{
+	struct live *l = pick();
+
+	if (!l)
+		return;
+	kfree_skb(era, l->skb);
+	if (--l->holds == 0)
+		forget(l);
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+	int weight;
+} ops[] = {
+	{ "alloc", op_alloc, 10 },   { "build", op_build, 4 },
+	{ "put", op_put, 10 },	     { "pull", op_pull, 4 },
+	{ "frag", op_frag, 24 },     { "header_release", op_header_release, 4 },
+	{ "clone", op_clone, 12 },   { "copy", op_copy, 5 },
+	{ "expand", op_expand, 10 }, { "unclone", op_unclone, 8 },
+	{ "split", op_split, 5 },    { "frag_list", op_frag_list, 3 },
+	{ "get", op_get, 3 },	     { "free", op_free, 22 },
+};
+
+static void one_op(void)
+{
+	int total = 0, at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		total += ops[i].weight;
+	at = rng_below(&rng, total);
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		at -= ops[i].weight;
+		if (at < 0) {
+			op_name = ops[i].name;
+			ops[i].fn();
+			return;
+		}
+	}
+}
+
+#ifdef SKB_TRACED
+static struct rng fail_rng;
+static u64 failed[SKB_SITE_NR];
+
+/* One allocation in 16 fails, from numbers of its own, so that the program is the same with and without. */
+static bool fail_some(enum skb_site site)
+{
+	if (rng_below(&fail_rng, 16))
+		return false;
+	failed[site]++;
+	return true;
+}
+#endif
+
+static void drain(void)
+{
+	while (nr_live) {
+		struct live *l = &live[nr_live - 1];
+
+		while (l->holds--)
+			kfree_skb(era, l->skb);
+		forget(l);
+	}
+	if (pfrag.page)
+		put_page(pfrag.page);
+	pfrag.page = NULL;
+	page_frag_cache_drain(&frag_cache);
+	memset(&frag_cache, 0, sizeof(frag_cache));
+}
+
+int main(void)
+{
+	u64 ops_per_era = model_ops(1000000) / SKB_ERA_NR;
+
+	rng.state = model_seed("conserve_fuzz", 20120401);
+	model_start(MODEL_ALLOCATOR, NR_PAGES);
+	for (int i = 0; i < MAX_LIVE; i++)
+		live[i].bytes = malloc(MAX_BYTES);
+	for (int i = 0; i < STOCK; i++) {
+		stock[i] = alloc_pages(i % 2 ? SKB_FRAG_PAGE_ORDER : 0);
+		memset(page_address(stock[i]), 'A' + i, PAGE_SIZE << compound_order(stock[i]));
+	}
+#ifdef SKB_TRACED
+	fail_rng.state = ~rng.state;
+	counts_start();
+	model_fail = fail_some;
+#endif
+	for (era = ERA_3_4; era < SKB_ERA_NR; era++) {
+		for (op_nr = 0; op_nr < ops_per_era; op_nr++) {
+			one_op();
+			check_all(op_nr % 64 == 0);
+		}
+		op_name = "drain";
+		drain();
+		check_all(true);
+	}
+	for (int i = 0; i < STOCK; i++)
+		put_page(stock[i]);
+	if (model_pages_in_use())
+		broken("%zu pages are lost", model_pages_in_use());
+	for (int i = 0; i < MAX_LIVE; i++)
+		free(live[i].bytes);
+#ifdef SKB_TRACED
+	for (int i = 0; i < SKB_SITE_NR; i++)
+		if (!failed[i] && ops_per_era > 10000)
+			broken("no allocation of kind %d ever failed", i);
+	printf("failures injected: shell %llu, fclone %llu, head %llu, page %llu, block %llu\n",
+	       (unsigned long long)failed[0], (unsigned long long)failed[1],
+	       (unsigned long long)failed[2], (unsigned long long)failed[3],
+	       (unsigned long long)failed[4]);
+#endif
+	printf("%llu operations in each of %d eras: everything adds up\n",
+	       (unsigned long long)ops_per_era, SKB_ERA_NR);
+	return 0;
+}
