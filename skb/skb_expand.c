@@ -88,7 +88,7 @@ static __always_inline int do_pskb_expand_head(struct sk_buff *skb, int nhead, i
 	if (unlikely(!data))
 		return -ENOMEM;
 	skb_memcpy(data + nhead, skb->head, skb->tail, SKB_C_HEAD);
-	skb_memcpy(data + size, shinfo, skb_shinfo_used(skb), SKB_C_HEAD);
+	skb_copy_shinfo(data + size, skb);
 
 	if (era < ERA_6_1 ? !skb_owns_head(skb) : skb_cloned(skb)) {
 		for (int i = 0; i < shinfo_read(skb, nr_frags); i++)

@@ -47,11 +47,12 @@ static void put(struct obj *o)
 
 static void add(long n)
 {
-#ifndef PLANT_LOCK
-	spin_lock(&lock, SKB_C_LOCK);
-#endif
+#ifdef PLANT_LOCK
+	(void)lock;
 	protected += n;
-#ifndef PLANT_LOCK
+#else
+	spin_lock(&lock, SKB_C_LOCK);
+	protected += n;
 	spin_unlock(&lock, SKB_C_LOCK);
 #endif
 }
