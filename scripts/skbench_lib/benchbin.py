@@ -74,25 +74,26 @@ class BenchBinary:
         """Runs the binary with ARGS and returns its JSON object. CASE names it in messages."""
         command = [str(self.path), *args]
         shown = shlex.join(command)
-        about = f"{case}: " if case else ""
         try:
             ended = children.run(command, self.time_limit_s, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=environment(pad))
         except OSError as error:
             raise UserError(f"cannot run {self.path}: {error.strerror}") from None
         said = "" if ended.timed_out else self._last_line(ended.err)
+        about = f"{case}: " if case and case not in said else ""
         if ended.status == IMPOSSIBLE:
             raise NotPossible(said or "the bench binary gave no reason")
         if ended.status == USAGE:
             raise UserError(f"{about}{said or 'refused by the bench binary'}")
         if ended.timed_out or ended.status != 0:
-            raise BenchFailed(f"{about}{ended.why(self.time_limit_s)}{': ' + said if said else ''}; command: {shown}")
+            raise BenchFailed(f"{case or self.name}: {ended.why(self.time_limit_s)}{': ' + said if said else ''}; "
+                              f"command: {shown}")
         try:
             answer = json.loads(ended.out.decode("utf-8"), parse_constant=_reject_constant)
             if not isinstance(answer, dict):
                 raise ValueError("not an object")
         except (ValueError, RecursionError) as error:
-            raise BenchFailed(f"{about}the answer is not one JSON object ({error}); command: {shown}") from None
+            raise BenchFailed(f"{case or self.name}: the answer is not one JSON object ({error}); command: {shown}") from None
         return answer
 
     @staticmethod

@@ -28,8 +28,8 @@ QUIET_OTHER_CPU_SHARE = 0.15
 QUIET_STEAL_SHARE = 0.01
 
 # From the bench binary's --skb_context. They decide how fast the same source runs.
-BUILD_FIELDS = ("compiler", "flags", "preset", "max_skb_frags", "glibc", "jemalloc", "liburcu", "gbench", "sanitizer",
-                "lto")
+BUILD_FIELDS = ("compiler", "compiler_version", "flags", "preset", "max_skb_frags", "page_size", "glibc", "jemalloc",
+                "liburcu", "google_benchmark")
 
 
 class Missing(Exception):

@@ -187,7 +187,10 @@ def _cut(text, error):
         return True
     if any(word.startswith(rest) for word in ("true", "false", "null", "-")):
         return True
-    return error.msg.startswith("Invalid \\u") and re.fullmatch(r"\\?u?[0-9a-fA-F]{0,3}", rest) is not None
+    # The parser takes the digits before a point or an exponent that has none behind it yet.
+    if error.pos and text[error.pos - 1].isdigit() and re.fullmatch(r"\.|[eE][+-]?", rest):
+        return True
+    return error.msg.startswith("Invalid \\u") and re.fullmatch(r"\\?u?[0-9a-fA-F]{0,4}", rest) is not None
 
 
 def parse(data, source):

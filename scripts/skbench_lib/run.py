@@ -479,11 +479,18 @@ def main(args):
 
 
 def calibrate_machine(binary, request):
+    """context.skbench.calibration: medians where the binary gives quantiles, null with a reason where it gives none."""
     try:
         answer = binary.machine(request.cpus)
     except benchbin.NotPossible as error:
-        return {"core_to_core_ns": None, "copy_gbs": None, "reason": str(error)}
-    return {"core_to_core_ns": None, "copy_gbs": None, **answer}
+        return {"core_to_core_ns": None, "copy_gbs": None, "reason": str(error), "machine": None}
+    speeds = {}
+    for key in ("cache", "memory"):
+        quantiles = answer.get(f"copy_{key}_gb_per_s")
+        speeds[key] = quantiles["p50"] if quantiles else None
+    reasons = [str(value) for key, value in answer.items() if key.endswith("_reason")]
+    return {"core_to_core_ns": answer.get("core_to_core_ns"), "copy_gbs": speeds,
+            "reason": "; ".join(reasons) or None, "machine": answer}
 
 
 def need(directory, name):

@@ -2,7 +2,6 @@
 """What `run` prints: a table in words, 80 columns wide, built from a result document and from nothing else."""
 
 import re
-import textwrap
 import unicodedata
 
 from . import benchbin, stats
@@ -62,13 +61,38 @@ def difference(summary):
 
 
 def wrapped(text, indent="  "):
-    """TEXT as lines of at most 80 columns; what does not fit goes on below, indented."""
+    """TEXT as lines of at most 80 columns; what does not fit goes on below, indented. Long words are cut."""
     if width(text) <= WIDTH:
         return [text.rstrip()]
     lead = re.match(r" *", text).group()
-    lines = textwrap.wrap(text.strip(), WIDTH, initial_indent=lead, subsequent_indent=lead + indent,
-                          break_long_words=True, break_on_hyphens=False)
-    return [line for line in lines if line.strip()]
+    lines, line, empty = [], lead, True
+    for word in text.split():
+        while True:
+            joined = line + ("" if empty else " ") + word
+            if width(joined) <= WIDTH:
+                line, empty, word = joined, False, ""
+                break
+            if not empty:
+                lines.append(line)
+                line, empty = lead + indent, True
+                continue
+            size = fitting(word, WIDTH - width(line))
+            lines.append(line + word[:size])
+            line, empty, word = lead + indent, True, word[size:]
+            if not word:
+                break
+    return lines if empty else lines + [line]
+
+
+def fitting(text, columns):
+    """How many of TEXT's characters go into that many columns, at least one."""
+    size, used = 0, 0
+    for char in text:
+        used += width(char)
+        if used > columns:
+            break
+        size += 1
+    return max(size, 1)
 
 
 def row(cells, widths):
@@ -287,4 +311,9 @@ def result_line(path, baseline):
 
 def broken(text):
     """A line that may hold a path with blanks or a very long one: cut where it must be."""
-    return [text[start:start + WIDTH] for start in range(0, len(text), WIDTH)]
+    lines = []
+    while width(text) > WIDTH:
+        size = fitting(text, WIDTH)
+        lines.append(text[:size])
+        text = text[size:]
+    return lines + [text]

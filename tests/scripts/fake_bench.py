@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -IS
 # SPDX-License-Identifier: MIT
 """A bench binary that does no work: it speaks the contract and invents its times as it is told to.
 
@@ -119,11 +119,14 @@ def main(argv):
     elif "list" in flags:
         answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [], "cases": PLAN["cases"]}]}
     elif "machine" in flags:
-        answer = {"core_to_core_ns": {"p10": 60.0, "p50": 65.5, "p90": 80.0},
-                  "copy_gbs": {"cache": 20.5, "memory": 8.25}}
+        speeds = {"p10": 20.0, "p50": 20.5, "p90": 21.0}
+        answer = {"schema": "skbench-machine-1", "cpus": [0, 1],
+                  "core_to_core_ns": {"p10": 60.0, "p50": 65.5, "p90": 80.0}, "copy_cache_gb_per_s": speeds,
+                  "copy_memory_gb_per_s": None, "copy_memory_gb_per_s_reason": "Cannot allocate memory"}
     elif "context" in flags:
-        answer = {"compiler": "fake 1.0", "flags": "-O2", "preset": "release", "max_skb_frags": PLAN["max_skb_frags"],
-                  "jemalloc": "5.3.0", "liburcu": "0.13.2", "gbench": "1.7.1", "glibc": "2.36"}
+        answer = {"schema": "skbench-context-1", "compiler": "fake", "compiler_version": "1.0", "flags": "-O2",
+                  "preset": "release", "max_skb_frags": PLAN["max_skb_frags"], "page_size": 4096,
+                  "jemalloc": "5.3.0", "liburcu": "0.13.2", "google_benchmark": "1.7.1", "glibc": "2.36"}
     else:
         print(f"unknown flags: {argv}", file=sys.stderr)
         return 2
