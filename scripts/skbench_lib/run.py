@@ -42,8 +42,8 @@ class Trim:
 
     @staticmethod
     def case(era, variant, parameters):
-        return (f"tcp/trim/form:forced/era:{era}/variant:{variant}/frags:{parameters['frags']}/partial:1/clone:alive/"
-                f"complete:{parameters['complete']}/alloc:{parameters['alloc']}")
+        return (f"tcp/trim/form:forced/era:{era}/variant:{variant}/frags:{parameters['frags']}/partial:1/step:1/"
+                f"clone:alive/complete:{parameters['complete']}/alloc:{parameters['alloc']}")
 
     @classmethod
     def grid(cls, frags, cpus):
@@ -247,6 +247,20 @@ class Request:
         if self.frags is not None and most is not None and self.frags > most:
             raise UserError(f"--frags {self.frags}: 1 to {most} fit, MAX_SKB_FRAGS of this build "
                             f"(cmake -DSKB_MAX_FRAGS=N raises it, to 45)")
+
+    def check_key(self, operations):
+        """Frags, against what the operations themselves allow."""
+        if self.frags is None:
+            return
+        allowed = []
+        for operation in operations:
+            for key in operation.get("keys", []):
+                if key["name"] == "frags" and "words" in key:
+                    allowed += [word for word in key["words"] if word not in allowed]
+                elif key["name"] == "frags":
+                    allowed += [str(n) for n in range(key["lo"], key["hi"] + 1) if str(n) not in allowed]
+        if str(self.frags) not in allowed:
+            raise UserError(f"--frags {self.frags}: {', '.join(allowed) or 'no number'} is what there is a case for")
 
     def empty(self):
         given = [f"--filter {self.filter_text}" if self.filter_text else "",
@@ -508,6 +522,9 @@ def run_headline(request, directory, binaries):
     traced = {name: need(directory, f"{name}_traced") for name in names}
     context = plain[names[0]].context()
     request.check_against(context)
+    if request.frags is not None:
+        request.check_key([op for name in names for op in plain[name].operations()
+                           if any(op["name"] == benchbin.split_name(entry.key)[0] for entry in planned)])
     baselines = stored_baselines(fingerprint.take(context)["fp8"])
 
     progress = Progress("headline")

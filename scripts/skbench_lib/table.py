@@ -96,14 +96,15 @@ def fitting(text, columns):
 
 
 def row(cells, widths):
-    """Cells in columns: a positive width aligns left, a negative one right."""
-    parts = []
+    """Cells in columns: a positive width aligns left, a negative one right. A cell that is too wide takes the blanks
+    of those behind it; where that is not enough, the columns are given up."""
+    line, end = "", 0
     for cell, size in zip(cells, widths):
-        gap = " " * max(0, abs(size) - width(cell))
-        parts.append(cell + gap if size > 0 else gap + cell)
-    line = " ".join(parts)
-    # A cell that is too wide pushes the rest: then the columns are given up for words with single spaces.
-    return [line.rstrip()] if width(line.rstrip()) <= WIDTH else wrapped(" ".join(c for c in cells if c), "      ")
+        start, end = end, end + abs(size)
+        gap = max((start if size > 0 else end - width(cell)) - width(line), 1 if line and cell else 0)
+        line += " " * gap + cell if cell else ""
+        end += 1
+    return [line] if width(line) <= WIDTH else wrapped("      " + " ".join(cell for cell in cells if cell), "")
 
 
 def both_ends(left, right):
@@ -174,23 +175,21 @@ def condition_lines(ours):
     return wrapped("note   " + ", ".join(notes) + ": do not compare absolute times") if notes else []
 
 
-# frags variant ns/64KB against verdict get/put/alloc RMW shared
-TRIM_WIDTHS = (-5, 10, -13, 21, 12, -8, -4)
+# frags, variant, ns/64KB, against, verdict, get/put/alloc, RMW/shst
+TRIM_WIDTHS = (-5, 10, -13, 21, 12, -8, -5)
+TRIM_NOTE = ("ns/64KB: busy time of all roles in one skb's life. Page gets and puts, allocations of heads (alloc) and "
+             "stores into what the clone shares (shst): from the partial ACK to the completion. RMW: atomics of the "
+             "whole life, without wmem and ext.")
 
 
-def ledger_cells(rows):
-    """(gets/puts/allocs, RMW, shared stores) of a life, and of the partial ACK alone, from ledger rows."""
-    by_phase = {entry["phase"]: entry for entry in rows or []}
-    return by_phase.get("life"), by_phase.get("partial_ack")
+def counts(rows, phases, keys):
+    """The sums of KEYS over PHASES of a ledger, as "16/16/1"; "?" for what it does not tell."""
+    chosen = [entry for entry in rows or [] if entry["phase"] in phases]
+    return "/".join(str(sum(entry[key] for entry in chosen))
+                    if len(chosen) == len(phases) and all(key in entry for entry in chosen) else "?" for key in keys)
 
 
-def counts(entry, keys):
-    if entry is None:
-        return "?"
-    return "/".join(str(entry[key]) if key in entry else "?" for key in keys)
-
-
-def trim_rows(experiments, ledgers, show_shared):
+def trim_rows(experiments, ledgers):
     """The rows of one block: for each number of frags the baseline, then each variant against it."""
     lines = []
     shown = set()
@@ -202,15 +201,15 @@ def trim_rows(experiments, ledgers, show_shared):
             if key in shown:
                 continue
             shown.add(key)
-            _, ack = ledger_cells(ledgers.get(entry["cases"][side]))
+            ledger, alone = ledgers.get(entry["cases"][side]), ("partial_ack", "completion")
             against = verdict = ""
             if side == "variant":
                 against, verdict = difference(entry["difference"]), entry["verdict"]
                 if entry["status"] != "ok":
                     verdict = "unmeasured"
             lines += row([str(params["frags"]), name, with_interval(value), against, verdict,
-                          counts(ack, ("page_get", "page_put", "page_alloc")),
-                          counts(ack, ("rmw",)) + ("/" + counts(ack, ("shared_stores",)) if show_shared else "")],
+                          counts(ledger, alone, ("page_get", "page_put", "obj_alloc")),
+                          counts(ledger, ("life",), ("rmw",)) + "/" + counts(ledger, alone, ("shared_stores",))],
                          TRIM_WIDTHS)
         if entry["status"] != "ok":
             lines += wrapped(f"      {entry['reason']}", "")
@@ -254,10 +253,9 @@ def trim_blocks(ours):
             part = [entry for entry in block if entry["parameters"]["complete"] == complete]
             if complete == "other":
                 lines.append("      completion on another CPU:")
-            lines += trim_rows(part, ledgers, True)
+            lines += trim_rows(part, ledgers)
     if experiments:
-        lines += wrapped("ns/64KB: the busy time of all roles in one skb's life. Counts are those of the partial ACK: "
-                         "page gets, puts, allocations; RMW atomics; stores into what the clone shares (shst).", "")
+        lines += wrapped(TRIM_NOTE, "")
     return lines
 
 

@@ -10,7 +10,7 @@ FAKE_BENCH holds a JSON object:
   fail           {"KIND": [numbers of samples, from 0]} or {"KIND": "all"}; kinds: unmeasured, crash, hang, garbage,
                  impossible, check, nan, zero, other_name
   only           the failures hit only cases that match this expression
-  cases          of --skb_list
+  cases, frags   of --skb_list: names, and the words of the key frags (None: 1 to max_skb_frags)
 FAKE_STATE names a file that counts the samples taken so far.
 """
 
@@ -24,6 +24,7 @@ import time
 
 PLAN = {"value": 1000.0, "factor": 0.95, "sigma": 0.001, "drift": 0.0, "seed": 1, "fail": {}, "only": "",
         "sleep": 0.0, "max_skb_frags": 17,
+        "frags": None,
         "cases": ["skb/clone/frags:0/alloc:slub", "skb/clone/frags:16/alloc:slub", "skb/copy/alloc:slub"]}
 PLAN.update(json.loads(os.environ.get("FAKE_BENCH", "{}")))
 
@@ -101,10 +102,12 @@ def ledger(case):
     eager = "variant:eager" in case
     frags = int(re.search(r"frags:(\d+)", case).group(1))
     rows = []
-    for phase, mine in (("life", 1), ("transmit", 0), ("partial_ack", 1), ("completion", 0), ("full_ack", 0)):
-        pages = frags * mine * eager
-        rows.append({"phase": phase, "page_get": pages, "page_put": pages, "page_alloc": 0, "page_free": 0,
-                     "rmw": 19 + 2 * pages, "rmw_page": 2 * pages, "shared_stores": 0 if eager else 3})
+    for phase, get, put in (("transmit", 0, 0), ("partial_ack", 1, 0), ("completion", 0, 1), ("full_ack", 0, 0),
+                            ("life", 1, 1)):
+        got, given = frags * get * eager, frags * put * eager
+        rows.append({"phase": phase, "page_get": got, "page_put": given, "page_alloc": 0, "page_free": 0,
+                     "obj_alloc": get * eager, "rmw": 19 * (phase == "life") + got + given, "rmw_page": got + given,
+                     "shared_stores": 0 if eager or phase == "completion" else 3})
     return {"name": case, "rows": rows}
 
 
@@ -117,7 +120,10 @@ def main(argv):
     elif "ledger" in flags:
         answer = ledger(flags["ledger"])
     elif "list" in flags:
-        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [], "cases": PLAN["cases"]}]}
+        frags = {"name": "frags", "lo": 1, "hi": PLAN["max_skb_frags"]}
+        words = {"name": "frags", "words": PLAN["frags"]} if PLAN["frags"] else frags
+        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [], "cases": PLAN["cases"]},
+                          {"name": "tcp/trim", "summary": "invented", "keys": [words], "cases": []}]}
     elif "machine" in flags:
         speeds = {"p10": 20.0, "p50": 20.5, "p90": 21.0}
         answer = {"schema": "skbench-machine-1", "cpus": [0, 1],

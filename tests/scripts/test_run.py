@@ -92,7 +92,9 @@ class Headline(Case):
         # One row for each process that gave a value.
         self.assertEqual(len(document["benchmarks"]), fake.count())
         self.assertIn("A/A control: held", out)
-        self.assertIn("16/16/0", out)
+        self.assertIn("16/16/1  51/0", out)
+        self.assertIn("0/0/0  19/3", out)
+        self.assertEqual(len({line.rindex("/") for line in out.splitlines() if re.match(" +[0-9]+ [eo]", line)}), 1)
         self.assertIn("improvement", out)
         self.assertIn(f"result  {self.out}", out)
         self.assertIn("none yet for this machine", out)
@@ -135,7 +137,7 @@ class Headline(Case):
         self.assertEqual(status, 0)
         document = read(self.out)
         self.assertEqual([e["case"] for e in ours(document)["experiments"]],
-                         ["tcp/trim/form:forced/era:3.4/frags:5/partial:1/clone:alive/complete:same/alloc:slub"])
+                         ["tcp/trim/form:forced/era:3.4/frags:5/partial:1/step:1/clone:alive/complete:same/alloc:slub"])
         self.assertEqual(ours(document)["plan"]["cases"][0]["cpus"], [0])
         self.assertIn("era 3.4, slub", out)
 
@@ -271,6 +273,7 @@ class Refusals(Case):
     def test_numbers(self):
         for text in ("0", "-1", "abc", "1.5", ""):
             self.refused(f"--frags {text}: an integer is needed, at least 1", f"--frags={text}")
+        self.refused("--frags 5: 2, 16 is what there is a case for", "--frags", "5", frags=["2", "16"])
         self.refused("--frags 18: 1 to 17 fit, MAX_SKB_FRAGS of this build", "--frags", "18")
         for text in ("0", "-5", "nan", "inf", "1e9", "soon"):
             self.refused(f"--budget {text}: seconds are needed, more than 0", f"--budget={text}")
@@ -393,7 +396,7 @@ class AA(Case):
         status, out, report = self.aa(0.3, "--duets", "10")
         self.assertEqual(status, 3)
         self.assertRegex(flat(out), r"FAILED: \+5 % was found in [012] of 10 duets")
-        self.assertEqual(report["pooled"]["aa"]["false"], 0)
+        self.assertGreaterEqual(report["pooled"]["aa"]["verdicts"][stats.INCONCLUSIVE], 7)
 
     def test_small_steps(self):
         """+2 % is below the margin: found is what excludes 0, and nothing is demanded."""
@@ -550,7 +553,7 @@ class Width(Case):
         rows = [line for line in new.splitlines() if re.match(r" *\d+ (eager|offset_ack)", line)]
         self.assertTrue(rows)
         for line in rows:
-            self.assertIn("77/77/77 77/77", line)
+            self.assertIn("154/154/154 77/154", line)
             self.assertIn("7777", line)
         self.assertNotEqual(old, new)
         self.assertIn("+77.00 % [+77.00, +77.00] of eager's busy time, 33 pairs", new)
