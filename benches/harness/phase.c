@@ -4,35 +4,53 @@
 
 #include <string.h>
 
-#ifndef SKB_TRACED
-const char *bench_counted_phase;
-u64 bench_counted_runs;
+#ifdef __clang__
+#define own_symbol __attribute__((noinline, used))
+#else
+#define own_symbol __attribute__((noinline, noclone, used))
+#endif
 
-/*
- * The function that callgrind toggles on. Not static, so that no compiler gives it another name: callgrind would count 0
- * and say nothing.
- */
-void skb_bench_counted_phase(void (*fn)(void *ctx), void *ctx);
+struct phase {
+	void (*fn)(void *ctx);
+	void *ctx;
+};
 
-own_symbol void skb_bench_counted_phase(void (*fn)(void *ctx), void *ctx)
+static const char *chosen;
+static u64 runs;
+
+own_symbol void skb_bench_counted_span(void (*span)(void *ctx, u64 n), void *ctx, u64 n)
 {
-	fn(ctx);
+	span(ctx, n);
 	bench_clobber(); /* no tail call: the toggle is this function's return */
 }
-#endif
+
+void bench_count_phase(const char *name)
+{
+	chosen = name;
+	runs = 0;
+}
+
+u64 bench_phase_runs(void)
+{
+	return runs;
+}
+
+static void run_phase(void *arg, u64 n)
+{
+	struct phase *p = arg;
+
+	(void)n;
+	p->fn(p->ctx);
+}
 
 void bench_phase(const char *name, void (*fn)(void *ctx), void *ctx)
 {
-#ifdef SKB_TRACED
 	bench_ledger_begin();
-	fn(ctx);
-	bench_ledger_end(name);
-#else
-	if (bench_counted_phase && !strcmp(name, bench_counted_phase)) {
-		bench_counted_runs++;
-		skb_bench_counted_phase(fn, ctx);
+	if (chosen && !strcmp(name, chosen)) {
+		runs++;
+		skb_bench_counted_span(run_phase, &(struct phase){ fn, ctx }, 1);
 	} else {
 		fn(ctx);
 	}
-#endif
+	bench_ledger_end(name);
 }

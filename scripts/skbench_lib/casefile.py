@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lists of cases: one name a line, `{a,b}` stands for one name with a and one with b, # begins a comment."""
+"""Lists of cases: one name a line, `{a,b}` stands for one name with a and one with b, a # at its
+beginning or behind a blank begins a comment."""
 
 import re
 
@@ -27,7 +28,7 @@ def read(path):
         return []
     names = {}
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.split("#")[0].strip()
+        line = re.split(r"(?:^|\s)#", line)[0].strip()  # CASE#PHASE is no comment
         if not line:
             continue
         if " " in line or "\t" in line or "/" not in line:
