@@ -177,6 +177,8 @@ def condition_lines(ours):
 
 # frags, variant, ns/64KB, against, verdict, get/put/alloc, RMW/shst
 TRIM_WIDTHS = (-5, 10, -13, 21, 12, -8, -5)
+LIFE = ("transmit", "partial_ack", "completion", "full_ack")
+ALONE = ("partial_ack", "completion")
 TRIM_NOTE = ("ns/64KB: busy time of all roles in one skb's life. Page gets and puts, allocations of heads (alloc) and "
              "stores into what the clone shares (shst): from the partial ACK to the completion. RMW: atomics of the "
              "whole life, without wmem and ext.")
@@ -201,15 +203,15 @@ def trim_rows(experiments, ledgers):
             if key in shown:
                 continue
             shown.add(key)
-            ledger, alone = ledgers.get(entry["cases"][side]), ("partial_ack", "completion")
+            ledger = ledgers.get(entry["cases"][side])
             against = verdict = ""
             if side == "variant":
                 against, verdict = difference(entry["difference"]), entry["verdict"]
                 if entry["status"] != "ok":
                     verdict = "unmeasured"
             lines += row([str(params["frags"]), name, with_interval(value), against, verdict,
-                          counts(ledger, alone, ("page_get", "page_put", "obj_alloc")),
-                          counts(ledger, ("life",), ("rmw",)) + "/" + counts(ledger, alone, ("shared_stores",))],
+                          counts(ledger, ALONE, ("page_get", "page_put", "obj_alloc")),
+                          counts(ledger, LIFE, ("rmw",)) + "/" + counts(ledger, ALONE, ("shared_stores",))],
                          TRIM_WIDTHS)
         if entry["status"] != "ok":
             lines += wrapped(f"      {entry['reason']}", "")

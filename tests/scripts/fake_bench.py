@@ -106,7 +106,7 @@ def ledger(case):
                             ("life", 1, 1)):
         got, given = frags * get * eager, frags * put * eager
         rows.append({"phase": phase, "page_get": got, "page_put": given, "page_alloc": 0, "page_free": 0,
-                     "obj_alloc": get * eager, "rmw": 19 * (phase == "life") + got + given, "rmw_page": got + given,
+                     "obj_alloc": get * eager, "rmw": 19 * (phase in ("transmit", "life")) + got + given, "rmw_page": got + given,
                      "shared_stores": 0 if eager or phase == "completion" else 3})
     return {"name": case, "rows": rows}
 

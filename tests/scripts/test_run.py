@@ -548,12 +548,12 @@ class Width(Case):
             entry.update(ratio=1.77, lo=1.77, hi=1.77, pairs=33)
         for entry in ours(document)["ledger"]:
             for row in entry["rows"]:
-                row.update({key: 77 for key in row if key != "phase"})
+                row.update({key: 7 for key in row if key != "phase"})
         new = "\n".join(table.render(document))
         rows = [line for line in new.splitlines() if re.match(r" *\d+ (eager|offset_ack)", line)]
         self.assertTrue(rows)
         for line in rows:
-            self.assertIn("154/154/154 77/154", line)
+            self.assertIn("14/14/14  28/14", line)
             self.assertIn("7777", line)
         self.assertNotEqual(old, new)
         self.assertIn("+77.00 % [+77.00, +77.00] of eager's busy time, 33 pairs", new)
