@@ -13,10 +13,10 @@
  *   skb/pskb_copy                  era frags                       pskb_copy(), kfree_skb() of the copy
  *   skb/skb_frag_ref               page                            skb_frag_ref(), skb_frag_unref(), never the last
  *
- * The kernel does each of these in net/core/skbuff.c. What is fake here: one sk_buff in one thread, its lines warm; pages
- * hold no payload that anybody reads; frags are one page each, of which the case holds a reference, so that no put is the
- * last one unless the operation makes the page. The ledger and the instruction counts tell the parts of an operation
- * apart, time tells the whole.
+ * The kernel does each of these in net/core/skbuff.c. What is fake here: one sk_buff in one thread,
+ * its lines warm; pages hold no payload that anybody reads; frags are one page each, of which the
+ * case holds a reference, so that no put is the last one unless the operation makes the page. The
+ * ledger and the instruction counts tell the parts of an operation apart, time tells the whole.
  */
 #include "benches/harness/bench.h"
 
@@ -152,7 +152,10 @@ static int made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *, 
 	return 0;
 }
 
-/* --- alloc_skb, alloc_skb_fclone, build_skb ---------------------------------------------------------------- */
+/*
+ * --- alloc_skb, alloc_skb_fclone, build_skb
+ * ----------------------------------------------------------------
+ */
 
 #define ALLOC_SPANS(suffix, era_)                                                                  \
 	static void span_alloc_##suffix(void *arg, u64 n)                                          \
@@ -271,7 +274,10 @@ static int prepare_build(const struct bench_args *args, struct bench_case *out, 
 	return c ? made(out, c, spans[c->era], one_build) : -ENOMEM;
 }
 
-/* --- skb_clone --------------------------------------------------------------------------------------------- */
+/*
+ * --- skb_clone
+ * ---------------------------------------------------------------------------------------------
+ */
 
 #define CLONE_SPANS(suffix, era_)                                 \
 	static void span_clone_##suffix(void *arg, u64 n)         \
@@ -311,7 +317,10 @@ static int prepare_clone(const struct bench_args *args, struct bench_case *out, 
 	return made(out, c, spans[c->era], one_clone);
 }
 
-/* --- pskb_expand_head, skb_unclone, skb_unclone_keeptruesize ----------------------------------------------- */
+/*
+ * --- pskb_expand_head, skb_unclone, skb_unclone_keeptruesize
+ * -----------------------------------------------
+ */
 
 #define expand_0_0(era, skb) pskb_expand_head(era, skb, 0, 0)
 
@@ -417,7 +426,10 @@ PREPARE_UNSHARE(expand, expand_0_0, one_expand)
 PREPARE_UNSHARE(unclone, skb_unclone, one_unclone)
 PREPARE_UNSHARE(keeptruesize, skb_unclone_keeptruesize, one_keeptruesize)
 
-/* --- pskb_copy --------------------------------------------------------------------------------------------- */
+/*
+ * --- pskb_copy
+ * ---------------------------------------------------------------------------------------------
+ */
 
 #define COPY_SPANS(suffix, era_)                                  \
 	static void span_copy_##suffix(void *arg, u64 n)          \
@@ -458,7 +470,10 @@ static int prepare_copy(const struct bench_args *args, struct bench_case *out, c
 	return made(out, c, spans[c->era], one_copy);
 }
 
-/* --- skb_frag_ref ------------------------------------------------------------------------------------------ */
+/*
+ * --- skb_frag_ref
+ * ------------------------------------------------------------------------------------------
+ */
 
 static void span_frag_ref(void *arg, u64 n)
 {

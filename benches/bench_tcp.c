@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The `trim` experiment in its forced form: the life of one 64 KB sk_buff of which parts are acknowledged while its
- * clone is below TCP.
+ * The `trim` experiment in its forced form: the life of one 64 KB sk_buff of which parts are
+ * acknowledged while its clone is below TCP.
  *
  *   key        values
  *   form       forced           who completes first is given, not derived from a link
@@ -16,13 +16,14 @@
  *   complete   same other       the CPU that completes: the sender's, or one of its own (16 sockets, so that the two
  *                               overlap; needs two CPUs)
  *
- * One operation: tcp_sendmsg() of 65160 bytes, tcp_write_xmit(), the partial ACKs, the completion, the last ACK (clone
- * gone: the completion stands before the partial ACKs).
+ * One operation: tcp_sendmsg() of 65160 bytes, tcp_write_xmit(), the partial ACKs, the completion,
+ * the last ACK (clone gone: the completion stands before the partial ACKs).
  *
- * What the kernel does: all of this in tcp_ack(), tcp_clean_rtx_queue(), tcp_tso_acked() and a driver's clean_tx_irq().
- * What is fake here: the payload is not copied from user memory (it lies in the pages), there is no IP, qdisc or NIC
- * between TCP and the ring, an ACK is a function call. Frags that start inside a block share it with somebody else's
- * bytes, as the end of the sk_buff before would: one get and one put a life that both variants pay.
+ * What the kernel does: all of this in tcp_ack(), tcp_clean_rtx_queue(), tcp_tso_acked() and a
+ * driver's clean_tx_irq(). What is fake here: the payload is not copied from user memory (it lies
+ * in the pages), there is no IP, qdisc or NIC between TCP and the ring, an ACK is a function call.
+ * Frags that start inside a block share it with somebody else's bytes, as the end of the sk_buff
+ * before would: one get and one put a life that both variants pay.
  */
 #include "benches/harness/bench.h"
 
@@ -69,7 +70,10 @@ struct trim_ctx {
 	u32 done ____cacheline_aligned; /* the completing CPU's */
 };
 
-/* --- one life ---------------------------------------------------------------------------------------------- */
+/*
+ * --- one life
+ * ----------------------------------------------------------------------------------------------
+ */
 
 /* Makes the page frag start behind somebody else's bytes; returns the reference that these hold. */
 static __always_inline struct page *take_neighbour(struct sock *sk, unsigned int offset)
@@ -121,10 +125,14 @@ static __always_inline void life(struct trim_ctx *c, const enum skb_era era,
 	life_end(c, 0, era, trim, carve);
 }
 
-/* --- two CPUs ---------------------------------------------------------------------------------------------- */
+/*
+ * --- two CPUs
+ * ----------------------------------------------------------------------------------------------
+ */
 
 /*
- * Windows of WINDOW sockets: while the other CPU completes one, this one fills the next; then the last ACKs of the first.
+ * Windows of WINDOW sockets: while the other CPU completes one, this one fills the next; then the
+ * last ACKs of the first.
  */
 static __always_inline void sender(struct trim_ctx *c, u64 n, const enum skb_era era,
 				   const enum tcp_trim trim, const bool gone, const bool carve)
@@ -181,7 +189,10 @@ static __always_inline void completer(struct trim_ctx *c, u64 n, const enum skb_
 	}
 }
 
-/* --- spans: one function for each set of constants --------------------------------------------------------- */
+/*
+ * --- spans: one function for each set of constants
+ * ---------------------------------------------------------
+ */
 
 #define SPANS(suffix, era, trim, how, gone, carve)               \
 	static void span_same_##suffix##_##how(void *arg, u64 n) \
@@ -234,7 +245,10 @@ static void (*const completers[SKB_ERA_NR])(void *, u64) = {
 	span_complete_6_12,
 };
 
-/* --- phases: the same life in parts, for ledger and instruction counts -------------------------------------- */
+/*
+ * --- phases: the same life in parts, for ledger and instruction counts
+ * --------------------------------------
+ */
 
 static bool carved(const struct trim_ctx *c)
 {
@@ -295,7 +309,10 @@ static void after_life(struct trim_ctx *c)
 		put_page(c->neighbour[0]);
 }
 
-/* The completion as the case has it: on this CPU, or as CPU 1, whose frees of these objects are remote. */
+/*
+ * The completion as the case has it: on this CPU, or as CPU 1, whose frees of these objects are
+ * remote.
+ */
 static void run_completion(struct trim_ctx *c)
 {
 	unsigned int cpu = smp_processor_id(), node = numa_node_id();
@@ -327,7 +344,10 @@ static void trim_ledger(void *arg)
 	after_life(c);
 }
 
-/* --- check ------------------------------------------------------------------------------------------------- */
+/*
+ * --- check
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static int check_sent(struct trim_ctx *c, char *err, size_t errlen)
 {
@@ -379,7 +399,10 @@ static int trim_check(void *arg, char *err, size_t errlen)
 	return 0;
 }
 
-/* --- the case ---------------------------------------------------------------------------------------------- */
+/*
+ * --- the case
+ * ----------------------------------------------------------------------------------------------
+ */
 
 static void trim_teardown(void *arg)
 {

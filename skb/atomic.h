@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory seam: every access to memory that CPUs share goes through here, under the kernel's names.
- * Each operation takes one argument more than the kernel's: the class of object that it touches.
+ * The memory seam: every access to memory that CPUs share goes through here, under the kernel's
+ * names. Each operation takes one argument more than the kernel's: the class of object that it
+ * touches.
  *
  *   plain   the bare instruction, on liburcu's uatomic; the class vanishes
  *   traced  SKB_TRACED: skb_trace() first, then the same instruction. liburcu's own inline lists are traced too:
@@ -9,11 +10,12 @@
  *   tsan    ThreadSanitizer cannot see inline assembly, and liburcu 0.13 has nothing else on x86: its guards for
  *           assembly and volatile accessors are claimed, so that its generic operations on builtins come in
  *
- * Orderings are the kernel's: inc, add, set and read order nothing; operations that return a value are fully
- * ordered. A read that stands for "last owner" is smp_load_acquire(), never READ_ONCE() and a barrier, since fences
- * are invisible to ThreadSanitizer.
+ * Orderings are the kernel's: inc, add, set and read order nothing; operations that return a value
+ * are fully ordered. A read that stands for "last owner" is smp_load_acquire(), never READ_ONCE()
+ * and a barrier, since fences are invisible to ThreadSanitizer.
  *
- * _LGPL_SOURCE: liburcu's inline functions are used under the terms that its headers give for that macro.
+ * _LGPL_SOURCE: liburcu's inline functions are used under the terms that its headers give for that
+ * macro.
  */
 #ifndef SKB_ATOMIC_H
 #define SKB_ATOMIC_H
@@ -58,7 +60,10 @@
 #include "skb/compiler.h"
 #include "skb/trace.h"
 
-/* A plain object linked with a traced library would count nothing and say nothing: make it a link error. */
+/*
+ * A plain object linked with a traced library would count nothing and say nothing: make it a link
+ * error.
+ */
 #ifdef SKB_TRACED
 #define SKB_BUILD skb_build_traced
 #else
@@ -249,9 +254,9 @@ static __always_inline bool refcount_dec_and_test(refcount_t *r, enum skb_class 
 #define cpu_relax() caa_cpu_relax()
 
 /*
- * A spinlock: one RMW to take it when free, a store-release to let go. The waiter looks before it tries again,
- * so that the line stays shared until it is worth taking. Fair enough for the few CPUs that meet on one lock here;
- * the kernel's queued lock orders its waiters, this one does not.
+ * A spinlock: one RMW to take it when free, a store-release to let go. The waiter looks before it
+ * tries again, so that the line stays shared until it is worth taking. Fair enough for the few CPUs
+ * that meet on one lock here; the kernel's queued lock orders its waiters, this one does not.
  */
 typedef struct {
 	int locked;

@@ -39,8 +39,8 @@ typedef int32_t s32;
 	})
 
 /*
- * The kernel's BUG(): a broken precondition ends the program with its place and reason. It is part of the
- * operations as the kernel has it, in every build.
+ * The kernel's BUG(): a broken precondition ends the program with its place and reason. It is part
+ * of the operations as the kernel has it, in every build.
  */
 __attribute__((noreturn, cold)) void skb_bug(const char *file, int line, const char *what);
 #define BUG_ON(cond)                                        \

@@ -2,10 +2,10 @@
 /*
  * Eras: the kernel version whose rules an operation follows.
  *
- * Every operation whose rules changed takes the era as its first argument and is a static inline dispatch to one
- * function per era, each with a symbol of its own (skb_clone_3_4, skb_clone_6_1, skb_clone_6_12). With a constant era
- * the dispatch is a direct call, which is what a timed span holds; tests may pass a variable. A ratio is only ever
- * formed inside one era.
+ * Every operation whose rules changed takes the era as its first argument and is a static inline
+ * dispatch to one function per era, each with a symbol of its own (skb_clone_3_4, skb_clone_6_1,
+ * skb_clone_6_12). With a constant era the dispatch is a direct call, which is what a timed span
+ * holds; tests may pass a variable. A ratio is only ever formed inside one era.
  */
 #ifndef SKB_ERA_H
 #define SKB_ERA_H

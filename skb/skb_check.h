@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What must hold for an sk_buff between any two operations. For tests and for the checks that stand before a timing;
- * never part of a timed span.
+ * What must hold for an sk_buff between any two operations. For tests and for the checks that stand
+ * before a timing; never part of a timed span.
  */
 #ifndef SKB_SKB_CHECK_H
 #define SKB_SKB_CHECK_H
@@ -9,9 +9,10 @@
 #include "skb/skbuff.h"
 
 /*
- * Geometry: head <= data <= tail <= end, an aligned end, lengths that add up over linear part, frags and frag_list (each
- * member checked too), frags within their page block, a truesize that covers the bytes, reference counts that can be.
- * 0, or -1 with a sentence in ERR that holds the numbers.
+ * Geometry: head <= data <= tail <= end, an aligned end, lengths that add up over linear part,
+ * frags and frag_list (each member checked too), frags within their page block, a truesize that
+ * covers the bytes, reference counts that can be. 0, or -1 with a sentence in ERR that holds the
+ * numbers.
  */
 int skb_check(const struct sk_buff *skb, char *err, size_t errlen);
 

@@ -71,8 +71,9 @@ static __always_inline size_t skb_shinfo_used(const struct sk_buff *skb)
 }
 
 /*
- * Copies the used part of SKB's shared info to TO, whose dataref is to be set next: the copied one may change under the
- * copy, since the other owner may let go now, and nobody looks at it. ThreadSanitizer is shown the same without it.
+ * Copies the used part of SKB's shared info to TO, whose dataref is to be set next: the copied one
+ * may change under the copy, since the other owner may let go now, and nobody looks at it.
+ * ThreadSanitizer is shown the same without it.
  */
 static __always_inline void skb_copy_shinfo(void *to, const struct sk_buff *skb)
 {

@@ -608,8 +608,9 @@ static __always_inline int skb_unclone_keeptruesize(const enum skb_era era, stru
 
 /*
  * SKB keeps its first LEN bytes, the empty SKB1 gets the rest. An SKB with frags must not be
- * cloned, none may hold a frag_list (BUG), and SKB1 needs tailroom for linear bytes that move. truesize is the caller's to
- * divide. One get if the cut lies inside a frag, else no RMW at all. Cannot fail.
+ * cloned, none may hold a frag_list (BUG), and SKB1 needs tailroom for linear bytes that move.
+ * truesize is the caller's to divide. One get if the cut lies inside a frag, else no RMW at all.
+ * Cannot fail.
  */
 void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len);
 

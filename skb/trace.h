@@ -2,8 +2,8 @@
 /*
  * What the traced build reports about memory that CPUs share.
  *
- * A program sets one sink before any of its CPUs runs; the plain build holds no trace of any of this:
- * skb_trace(), skb_event() and skb_fail() vanish there.
+ * A program sets one sink before any of its CPUs runs; the plain build holds no trace of any of
+ * this: skb_trace(), skb_event() and skb_fail() vanish there.
  *
  *   access   called BEFORE each access, so that a sink may switch virtual CPUs at that point
  *   event    called at the moment that something countable happens: a reference taken, a block freed

@@ -2,14 +2,16 @@
 /*
  * The transmit half of a TCP socket, and how it accounts for memory.
  *
- * Kernel: include/net/sock.h, include/linux/tcp.h, net/core/sock.c. All of it belongs to the holder of the socket lock,
- * except sk_wmem_alloc and sk_tsq_flags, which transmit completions change from any CPU.
+ * Kernel: include/net/sock.h, include/linux/tcp.h, net/core/sock.c. All of it belongs to the holder
+ * of the socket lock, except sk_wmem_alloc and sk_tsq_flags, which transmit completions change from
+ * any CPU.
  *
  *   sk_wmem_queued    sum of truesize in the write and the retransmit queue
  *   sk_forward_alloc  bytes that the protocol granted and nothing uses yet
  *   sk_wmem_alloc     1 + sum of truesize of clones below TCP
  *
- * The protocol's counter is one atomic word up to 5.x; since 6.0 each CPU keeps up to 1 MB of changes to itself.
+ * The protocol's counter is one atomic word up to 5.x; since 6.0 each CPU keeps up to 1 MB of
+ * changes to itself.
  */
 #ifndef TCP_SOCK_H
 #define TCP_SOCK_H
@@ -74,22 +76,25 @@ struct sock {
 #define TCP_GSO_MAX_SIZE (GSO_LEGACY_MAX - 1 - MAX_TCP_HEADER)
 
 /*
- * A connected socket at sequence number 1 that sends into RING: MSS 1448, no window limit, send buffer 16 MB, page frags
- * of FRAG_ORDER. The caller owns SK, PROT and RING, which outlive it.
+ * A connected socket at sequence number 1 that sends into RING: MSS 1448, no window limit, send
+ * buffer 16 MB, page frags of FRAG_ORDER. The caller owns SK, PROT and RING, which outlive it.
  */
 void tcp_sock_init(struct sock *sk, struct proto_memory *prot, struct tx_ring *ring,
 		   unsigned int frag_order);
 
 /*
- * Frees what the queues hold and the page frag, and gives the granted memory back. Clones may still be below TCP: their
- * completions need SK until sk_wmem_alloc is 1.
+ * Frees what the queues hold and the page frag, and gives the granted memory back. Clones may still
+ * be below TCP: their completions need SK until sk_wmem_alloc is 1.
  */
 void tcp_sock_destroy(const enum skb_era era, struct sock *sk);
 
 /* Bytes that the protocol has granted to all of its sockets; exact when no CPU runs. */
 long proto_memory_bytes(const struct proto_memory *prot);
 
-/* --- queues ----------------------------------------------------------------------------------------------- */
+/*
+ * --- queues
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static __always_inline void skb_queue_init(struct sk_buff_head *q)
 {
@@ -137,8 +142,8 @@ static __always_inline void __skb_unlink(struct sk_buff *skb, struct sk_buff_hea
 }
 
 /*
- * 4.15 and later keep sent sk_buffs in a second list besides the queue; its anchor overlays route and destructor, which
- * an sk_buff in a queue of TCP therefore has not.
+ * 4.15 and later keep sent sk_buffs in a second list besides the queue; its anchor overlays route
+ * and destructor, which an sk_buff in a queue of TCP therefore has not.
  */
 static __always_inline bool skb_anchored(const enum skb_era era)
 {
@@ -159,7 +164,10 @@ static __always_inline void skb_anchor_cleanup(const enum skb_era era, struct sk
 		skb->destructor = NULL;
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------- */
+/*
+ * --- memory
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static __always_inline int sk_mem_pages(int bytes)
 {
@@ -184,7 +192,10 @@ static __always_inline void sk_memory_allocated_add(const enum skb_era era, stru
 	}
 }
 
-/* Makes sure that SIZE bytes can be charged. The model has no protocol limit, so that it never fails. */
+/*
+ * Makes sure that SIZE bytes can be charged. The model has no protocol limit, so that it never
+ * fails.
+ */
 static __always_inline void sk_wmem_schedule(const enum skb_era era, struct sock *sk, int size)
 {
 	int short_by = size - sk->sk_forward_alloc;
@@ -202,7 +213,9 @@ static __always_inline void sk_mem_charge(struct sock *sk, int size)
 	sk->sk_forward_alloc -= size;
 }
 
-/* SIZE bytes are free again. Since 6.0 whole pages go back to the protocol at once; 3.4 keeps them. */
+/*
+ * SIZE bytes are free again. Since 6.0 whole pages go back to the protocol at once; 3.4 keeps them.
+ */
 static __always_inline void sk_mem_uncharge(const enum skb_era era, struct sock *sk, int size)
 {
 	sk->sk_forward_alloc += size;

@@ -2,11 +2,12 @@
 /*
  * TCP's transmit side: build, send a clone, take ACKs, trim, retransmit.
  *
- * Every function takes two constants: the era, and how partial ACKs trim. With both constant a call is a direct call of
- * one function per pair (tcp_ack_6_12_eager, ...).
+ * Every function takes two constants: the era, and how partial ACKs trim. With both constant a call
+ * is a direct call of one function per pair (tcp_ack_6_12_eager, ...).
  *
- * All functions here are for the holder of the socket lock; at the same time any CPU may complete what was transmitted
- * (tx_ring_complete()), which touches sk_wmem_alloc, sk_tsq_flags and the clones only.
+ * All functions here are for the holder of the socket lock; at the same time any CPU may complete
+ * what was transmitted (tx_ring_complete()), which touches sk_wmem_alloc, sk_tsq_flags and the
+ * clones only.
  */
 #ifndef TCP_TCP_H
 #define TCP_TCP_H
@@ -40,7 +41,10 @@
 	M(6_12_eager, ERA_6_12, TRIM_EAGER)         \
 	M(6_12_offset_ack, ERA_6_12, TRIM_OFFSET_ACK)
 
-/* --- building (tcp_sendmsg.c) ------------------------------------------------------------------------------ */
+/*
+ * --- building (tcp_sendmsg.c)
+ * ------------------------------------------------------------------------------
+ */
 
 SKB_ERA_DECLARE(int, tcp_sendmsg, struct sock *sk, const void *from, u32 len);
 SKB_ERA_DECLARE(int, tcp_sendmsg_in_place, struct sock *sk, u32 len);
@@ -54,9 +58,10 @@ static __always_inline u32 tcp_size_goal(const struct sock *sk)
 }
 
 /*
- * Queues LEN bytes of FROM for sending: fills the last sk_buff of the write queue up to the size goal, then new ones. Era
- * 3.4 puts the first bytes of each into its head, later eras all into page frags. Returns the bytes queued, which are
- * fewer than LEN when the send buffer is full or memory is short; -EAGAIN if none could be.
+ * Queues LEN bytes of FROM for sending: fills the last sk_buff of the write queue up to the size
+ * goal, then new ones. Era 3.4 puts the first bytes of each into its head, later eras all into page
+ * frags. Returns the bytes queued, which are fewer than LEN when the send buffer is full or memory
+ * is short; -EAGAIN if none could be.
  */
 static __always_inline int tcp_sendmsg(const enum skb_era era, struct sock *sk, const void *from,
 				       u32 len)
@@ -70,7 +75,10 @@ static __always_inline int tcp_sendmsg_in_place(const enum skb_era era, struct s
 	return SKB_ERA_CALL(era, tcp_sendmsg_in_place, sk, len);
 }
 
-/* --- sending (tcp_output.c) -------------------------------------------------------------------------------- */
+/*
+ * --- sending (tcp_output.c)
+ * --------------------------------------------------------------------------------
+ */
 
 TCP_DECLARE(int, tcp_transmit_skb, struct sock *sk, struct sk_buff *skb);
 TCP_DECLARE(int, tcp_write_xmit, struct sock *sk);
@@ -79,9 +87,9 @@ TCP_DECLARE(int, tcp_fragment, struct sock *sk, struct sk_buff_head *queue, stru
 TCP_DECLARE(int, tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb, int segs);
 
 /*
- * Sends a clone of SKB into the socket's ring; a private copy (pskb_copy) if an earlier clone still shares the head. 0;
- * NET_XMIT_DROP if the ring was full and the clone was dropped, which TCP takes for a loss on the way; -ENOBUFS if no
- * clone was to be had, and nothing has changed.
+ * Sends a clone of SKB into the socket's ring; a private copy (pskb_copy) if an earlier clone still
+ * shares the head. 0; NET_XMIT_DROP if the ring was full and the clone was dropped, which TCP takes
+ * for a loss on the way; -ENOBUFS if no clone was to be had, and nothing has changed.
  */
 static __always_inline int tcp_transmit_skb(const enum skb_era era, const enum tcp_trim trim,
 					    struct sock *sk, struct sk_buff *skb)
@@ -91,8 +99,9 @@ static __always_inline int tcp_transmit_skb(const enum skb_era era, const enum t
 #define NET_XMIT_DROP 1
 
 /*
- * Sends what the write queue holds, as far as the peer's window goes, and moves it to the retransmit queue. Returns the
- * number of sk_buffs sent. (An sk_buff that fits only in part waits for more window.)
+ * Sends what the write queue holds, as far as the peer's window goes, and moves it to the
+ * retransmit queue. Returns the number of sk_buffs sent. (An sk_buff that fits only in part waits
+ * for more window.)
  */
 static __always_inline int tcp_write_xmit(const enum skb_era era, const enum tcp_trim trim,
 					  struct sock *sk)
@@ -101,9 +110,9 @@ static __always_inline int tcp_write_xmit(const enum skb_era era, const enum tcp
 }
 
 /*
- * Cuts SKB, which is in QUEUE, after LEN bytes; the rest follows it in a new sk_buff, both counted in segments of MSS. 0;
- * -EINVAL if LEN is not within SKB; -ENOMEM: queue, sequence numbers and counters are as before (the head may have
- * become private).
+ * Cuts SKB, which is in QUEUE, after LEN bytes; the rest follows it in a new sk_buff, both counted
+ * in segments of MSS. 0; -EINVAL if LEN is not within SKB; -ENOMEM: queue, sequence numbers and
+ * counters are as before (the head may have become private).
  */
 static __always_inline int tcp_fragment(const enum skb_era era, const enum tcp_trim trim,
 					struct sock *sk, struct sk_buff_head *queue,
@@ -113,9 +122,9 @@ static __always_inline int tcp_fragment(const enum skb_era era, const enum tcp_t
 }
 
 /*
- * Sends SKB of the retransmit queue again, at most SEGS segments of it (era 3.4: one), without what is acknowledged.
- * 0; -EBUSY (6.x) if its clone is still below TCP; -EAGAIN if the window or (3.4) what is below TCP forbids it; -ENOMEM,
- * -ENOBUFS; -EINVAL if all of SKB is acknowledged.
+ * Sends SKB of the retransmit queue again, at most SEGS segments of it (era 3.4: one), without what
+ * is acknowledged. 0; -EBUSY (6.x) if its clone is still below TCP; -EAGAIN if the window or (3.4)
+ * what is below TCP forbids it; -ENOMEM, -ENOBUFS; -EINVAL if all of SKB is acknowledged.
  */
 static __always_inline int tcp_retransmit_skb(const enum skb_era era, const enum tcp_trim trim,
 					      struct sock *sk, struct sk_buff *skb, int segs)
@@ -126,8 +135,9 @@ static __always_inline int tcp_retransmit_skb(const enum skb_era era, const enum
 TCP_DECLARE(void, tcp_tsq_handler, struct sock *sk);
 
 /*
- * What a completion asked for when the socket waited for it (a retransmission that got -EBUSY): sends what the write queue
- * holds and drops the completion's hold on the socket. Nothing if no completion asked.
+ * What a completion asked for when the socket waited for it (a retransmission that got -EBUSY):
+ * sends what the write queue holds and drops the completion's hold on the socket. Nothing if no
+ * completion asked.
  */
 static __always_inline void tcp_tsq_handler(const enum skb_era era, const enum tcp_trim trim,
 					    struct sock *sk)
@@ -135,14 +145,17 @@ static __always_inline void tcp_tsq_handler(const enum skb_era era, const enum t
 	TCP_CALL(era, trim, tcp_tsq_handler, sk);
 }
 
-/* --- trimming (tcp_trim.c) --------------------------------------------------------------------------------- */
+/*
+ * --- trimming (tcp_trim.c)
+ * ---------------------------------------------------------------------------------
+ */
 
 TCP_DECLARE(int, tcp_trim_head, struct sock *sk, struct sk_buff *skb, u32 len);
 
 /*
- * Removes the first LEN bytes of SKB, which has more than that, and gives their charge back: LEN bytes under 3.4 and
- * 6.12, those that lay in frags under 6.1. The head becomes private first if a clone shares it. 0, or -ENOMEM and
- * nothing has changed.
+ * Removes the first LEN bytes of SKB, which has more than that, and gives their charge back: LEN
+ * bytes under 3.4 and 6.12, those that lay in frags under 6.1. The head becomes private first if a
+ * clone shares it. 0, or -ENOMEM and nothing has changed.
  */
 static __always_inline int tcp_trim_head(const enum skb_era era, const enum tcp_trim trim,
 					 struct sock *sk, struct sk_buff *skb, u32 len)
@@ -151,18 +164,22 @@ static __always_inline int tcp_trim_head(const enum skb_era era, const enum tcp_
 }
 
 /*
- * Puts the frags that LEN bytes from the start cover, after the linear part. Returns the bytes that came out of frags.
- * A linear part longer than LEN is all that is touched.
+ * Puts the frags that LEN bytes from the start cover, after the linear part. Returns the bytes that
+ * came out of frags. A linear part longer than LEN is all that is touched.
  */
 u32 __pskb_trim_head(struct sk_buff *skb, u32 len);
 
-/* --- ACKs (tcp_input.c) ------------------------------------------------------------------------------------ */
+/*
+ * --- ACKs (tcp_input.c)
+ * ------------------------------------------------------------------------------------
+ */
 
 TCP_DECLARE(int, tcp_ack, struct sock *sk, u32 ack);
 
 /*
- * The peer has everything before ACK. Frees what is acknowledged whole, trims or notes what is in part. Returns the
- * segments that are newly acknowledged; 0 for an old ACK; -EINVAL for one beyond what was sent, and nothing changes.
+ * The peer has everything before ACK. Frees what is acknowledged whole, trims or notes what is in
+ * part. Returns the segments that are newly acknowledged; 0 for an old ACK; -EINVAL for one beyond
+ * what was sent, and nothing changes.
  */
 static __always_inline int tcp_ack(const enum skb_era era, const enum tcp_trim trim,
 				   struct sock *sk, u32 ack)
@@ -170,11 +187,14 @@ static __always_inline int tcp_ack(const enum skb_era era, const enum tcp_trim t
 	return TCP_CALL(era, trim, tcp_ack, sk, ack);
 }
 
-/* --- properties (tcp_check.c) ------------------------------------------------------------------------------ */
+/*
+ * --- properties (tcp_check.c)
+ * ------------------------------------------------------------------------------
+ */
 
 /*
- * Checks what must hold between any two calls: geometry of every queued sk_buff, sequence numbers that join, charges
- * that add up (A1), segments that add up (A6). 0, or -1 with a sentence in ERR.
+ * Checks what must hold between any two calls: geometry of every queued sk_buff, sequence numbers
+ * that join, charges that add up (A1), segments that add up (A6). 0, or -1 with a sentence in ERR.
  */
 int tcp_check_sock(const enum skb_era era, const enum tcp_trim trim, const struct sock *sk,
 		   char *err, size_t errlen);

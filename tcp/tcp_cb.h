@@ -2,13 +2,13 @@
 /*
  * struct tcp_skb_cb: what TCP notes in an sk_buff while it is in one of its queues.
  *
- * Kernel: include/net/tcp.h; the offsets are 6.18's in every era. Up to 3.17 the number of segments and their size
- * lived in the shared info instead, on dataref's cache line, where a live clone sees them: tcp_skb_pcount() and
- * tcp_skb_mss() follow the era.
+ * Kernel: include/net/tcp.h; the offsets are 6.18's in every era. Up to 3.17 the number of segments
+ * and their size lived in the shared info instead, on dataref's cache line, where a live clone sees
+ * them: tcp_skb_pcount() and tcp_skb_mss() follow the era.
  *
- * offset_ack is the 2012 patch's: bytes from seq that are acknowledged but not trimmed. The patch put it into a union with
- * the IP control block, room that later kernels use for rate samples; here it shares ack_seq, which only the receive
- * side uses.
+ * offset_ack is the 2012 patch's: bytes from seq that are acknowledged but not trimmed. The patch
+ * put it into a union with the IP control block, room that later kernels use for rate samples; here
+ * it shares ack_seq, which only the receive side uses.
  */
 #ifndef TCP_TCP_CB_H
 #define TCP_TCP_CB_H
@@ -16,8 +16,8 @@
 #include "skb/skbuff.h"
 
 /*
- * Trimming on partial ACKs: eager, as every kernel does it, or as the patch of 2012 has it, which only notes how far the
- * ACK reached.
+ * Trimming on partial ACKs: eager, as every kernel does it, or as the patch of 2012 has it, which
+ * only notes how far the ACK reached.
  */
 enum tcp_trim { TRIM_EAGER, TRIM_OFFSET_ACK, TCP_TRIM_NR };
 
@@ -102,8 +102,8 @@ static __always_inline u32 tcp_skb_unacked(const enum tcp_trim trim, const struc
 #define SKB_GSO_TCPV4 1
 
 /*
- * Works out in how many segments of MSS bytes the unacknowledged bytes of SKB go. Under 3.4 the result lies in the shared
- * info: while a clone lives, these are stores that the clone's CPU sees.
+ * Works out in how many segments of MSS bytes the unacknowledged bytes of SKB go. Under 3.4 the
+ * result lies in the shared info: while a clone lives, these are stores that the clone's CPU sees.
  * Kernel: tcp_set_skb_tso_segs(), net/ipv4/tcp_output.c.
  */
 static __always_inline void tcp_set_skb_tso_segs(const enum skb_era era, const enum tcp_trim trim,

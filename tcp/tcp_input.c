@@ -2,17 +2,20 @@
 /*
  * tcp_ack(): what an ACK does to the retransmit queue.
  *
- * Kernel: tcp_clean_rtx_queue() and tcp_tso_acked() in net/ipv4/tcp_input.c. A partial ACK of an sk_buff of several
- * segments is where the two variants part: eager trims now, offset_ack (the patch of 2012) notes how far the ACK
- * reached and recounts the segments, which allocates nothing, touches no page and cannot fail. Bytes stay charged until
- * the whole is acknowledged; seq may lie before snd_una until then.
- * Left out: RTT and rate samples, SACK, timers, congestion control.
+ * Kernel: tcp_clean_rtx_queue() and tcp_tso_acked() in net/ipv4/tcp_input.c. A partial ACK of an
+ * sk_buff of several segments is where the two variants part: eager trims now, offset_ack (the
+ * patch of 2012) notes how far the ACK reached and recounts the segments, which allocates nothing,
+ * touches no page and cannot fail. Bytes stay charged until the whole is acknowledged; seq may lie
+ * before snd_una until then. Left out: RTT and rate samples, SACK, timers, congestion control.
  */
 #include "tcp/tcp.h"
 
 #include <errno.h>
 
-/* Segments of SKB that the ACK newly covers. 0 also if no memory was to be had: a later ACK tries again. */
+/*
+ * Segments of SKB that the ACK newly covers. 0 also if no memory was to be had: a later ACK tries
+ * again.
+ */
 static __always_inline int tcp_tso_acked(struct sock *sk, struct sk_buff *skb,
 					 const enum skb_era era, const enum tcp_trim trim)
 {

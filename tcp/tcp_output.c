@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending: tcp_transmit_skb(), tcp_write_xmit(), tcp_fragment(), tcp_retransmit_skb(), and tcp_wfree().
+ * Sending: tcp_transmit_skb(), tcp_write_xmit(), tcp_fragment(), tcp_retransmit_skb(), and
+ * tcp_wfree().
  *
- * Kernel: net/ipv4/tcp_output.c, 3.4 and 6.12. What goes below TCP is a clone; the original stays in the retransmit
- * queue with nohdr set, so that the clone may write its headers into the shared headroom.
- * Left out: congestion window, pacing, TSO deferral and splitting at the window's edge, MTU probing, collapsing of small
- * sk_buffs on retransmission, the routing cache; the TSQ tasklet (its work is
- * tcp_tsq_handler(), for the lock holder to call).
+ * Kernel: net/ipv4/tcp_output.c, 3.4 and 6.12. What goes below TCP is a clone; the original stays
+ * in the retransmit queue with nohdr set, so that the clone may write its headers into the shared
+ * headroom. Left out: congestion window, pacing, TSO deferral and splitting at the window's edge,
+ * MTU probing, collapsing of small sk_buffs on retransmission, the routing cache; the TSQ tasklet
+ * (its work is tcp_tsq_handler(), for the lock holder to call).
  */
 #include "tcp/tcp.h"
 
@@ -26,11 +27,15 @@ struct tcp_wire_header {
 
 _Static_assert(sizeof(struct tcp_wire_header) == 66, "14 + 20 + 32 bytes");
 
-/* --- below TCP: the completion's half ---------------------------------------------------------------------- */
+/*
+ * --- below TCP: the completion's half
+ * ----------------------------------------------------------------------
+ */
 
 /*
- * The destructor of a clone, on the completing CPU. 6.x leaves 1 of the charge until it has looked whether the socket
- * waits for room, so that the socket cannot go away meanwhile: two RMW, where 3.4 had one.
+ * The destructor of a clone, on the completing CPU. 6.x leaves 1 of the charge until it has looked
+ * whether the socket waits for room, so that the socket cannot go away meanwhile: two RMW, where
+ * 3.4 had one.
  */
 static void sock_wfree(struct sk_buff *skb)
 {
@@ -55,7 +60,10 @@ static void tcp_wfree(struct sk_buff *skb)
 	BUG_ON(refcount_dec_and_test(&sk->sk_wmem_alloc, SKB_C_WMEM));
 }
 
-/* --- transmit ---------------------------------------------------------------------------------------------- */
+/*
+ * --- transmit
+ * ----------------------------------------------------------------------------------------------
+ */
 
 static __always_inline void tcp_build_header(struct sk_buff *clone, const struct tcp_skb_cb *tcb,
 					     u16 flags)
@@ -82,7 +90,10 @@ static __always_inline int do_tcp_transmit_skb(struct sock *sk, struct sk_buff *
 	int pcount = tcp_skb_pcount(era, skb);
 	u16 flags = tcb->tcp_flags;
 
-	/* The clone's control block belongs to IP from here: what offset_ack lies in must not be in use. */
+	/*
+	 * The clone's control block belongs to IP from here: what offset_ack lies in must not be in
+	 * use.
+	 */
 	BUG_ON(trim == TRIM_OFFSET_ACK && tcb->offset_ack);
 
 	/* The anchor overlays route and destructor, which a clone takes over. */
@@ -157,7 +168,10 @@ static __always_inline void do_tcp_tsq_handler(struct sock *sk, const enum skb_e
 	BUG_ON(refcount_dec_and_test(&sk->sk_wmem_alloc, SKB_C_WMEM));
 }
 
-/* --- split ------------------------------------------------------------------------------------------------- */
+/*
+ * --- split
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static __always_inline void tcp_adjust_pcount(struct sock *sk, const struct sk_buff *skb, int decr)
 {
@@ -236,9 +250,15 @@ static __always_inline int do_tcp_fragment(struct sock *sk, struct sk_buff_head 
 	return 0;
 }
 
-/* --- retransmit -------------------------------------------------------------------------------------------- */
+/*
+ * --- retransmit
+ * --------------------------------------------------------------------------------------------
+ */
 
-/* True (6.x) if the clone of SKB is still below TCP; then the completion is asked to say when it is not. */
+/*
+ * True (6.x) if the clone of SKB is still below TCP; then the completion is asked to say when it is
+ * not.
+ */
 static __always_inline bool skb_still_in_host_queue(struct sock *sk, const struct sk_buff *skb)
 {
 	unsigned long flags;
@@ -305,7 +325,9 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 			return -EINVAL;
 		if (tcp_trim_head(era, trim, sk, skb, sk->snd_una - tcb->seq))
 			return -ENOMEM;
-		/* None, unless an ACK found no memory to trim: its segments leave the counts now. */
+		/*
+		 * None, unless an ACK found no memory to trim: its segments leave the counts now.
+		 */
 		tcp_adjust_pcount(sk, skb, old - tcp_skb_pcount(era, skb));
 	}
 	len = tcp_retransmit_len(sk, skb, era < ERA_6_1 ? 1 : segs);

@@ -2,11 +2,11 @@
 /*
  * tcp_sendmsg(): user data into the write queue.
  *
- * Kernel: tcp_sendmsg_locked() and tcp_stream_alloc_skb() in net/ipv4/tcp.c, 3.4 and 6.12. With a page frag of order 3
- * 65160 bytes lie in 2 or 3 frags, with order 0 (all there was before 3.7) in 16 or 17. A GSO head of 3.4 has room for
- * 1408 bytes of payload behind its headroom and takes the first bytes, 2048 bytes of memory in all; later eras keep
- * payload out of heads.
- * Left out: waiting for memory, zerocopy and splice, urgent data, autotuning of the send buffer, memory pressure.
+ * Kernel: tcp_sendmsg_locked() and tcp_stream_alloc_skb() in net/ipv4/tcp.c, 3.4 and 6.12. With a
+ * page frag of order 3 65160 bytes lie in 2 or 3 frags, with order 0 (all there was before 3.7) in
+ * 16 or 17. A GSO head of 3.4 has room for 1408 bytes of payload behind its headroom and takes the
+ * first bytes, 2048 bytes of memory in all; later eras keep payload out of heads. Left out: waiting
+ * for memory, zerocopy and splice, urgent data, autotuning of the send buffer, memory pressure.
  */
 #include "tcp/tcp.h"
 
@@ -76,7 +76,10 @@ static __always_inline u32 tcp_copy_linear(struct sk_buff *skb, const char *from
 	return copy;
 }
 
-/* Bytes into the page frag. Returns how many; 0: SKB has no slot left, or no page was to be had (*NOMEM). */
+/*
+ * Bytes into the page frag. Returns how many; 0: SKB has no slot left, or no page was to be had
+ * (*NOMEM).
+ */
 static __always_inline u32 tcp_copy_paged(struct sock *sk, struct sk_buff *skb, const char *from,
 					  u32 len, bool *nomem, const enum skb_era era)
 {

@@ -2,10 +2,10 @@
 /*
  * tcp_trim_head(): remove acknowledged bytes from the front of an sk_buff.
  *
- * Kernel: net/ipv4/tcp_output.c, 3.4, 6.1 and 6.12. This is what the 2012 patch makes rare: while the clone is still
- * below TCP, the head must become private first, which costs a reference on every page.
- * What is uncharged: 3.4 every trimmed byte, even linear ones, which free no memory; 6.1 the bytes that came out of
- * frags; 6.12 has no linear bytes any more.
+ * Kernel: net/ipv4/tcp_output.c, 3.4, 6.1 and 6.12. This is what the 2012 patch makes rare: while
+ * the clone is still below TCP, the head must become private first, which costs a reference on
+ * every page. What is uncharged: 3.4 every trimmed byte, even linear ones, which free no memory;
+ * 6.1 the bytes that came out of frags; 6.12 has no linear bytes any more.
  */
 #include "tcp/tcp.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A transmit ring between TCP and a completion: what sits in it is a real clone, and freeing it is the completion.
+ * A transmit ring between TCP and a completion: what sits in it is a real clone, and freeing it is
+ * the completion.
  *
  *                     tx_ring_xmit   tx_ring_complete
  * tx_ring_xmit             X                -           X: one producer, one consumer; the two may run on two CPUs
  * tx_ring_complete         -                X
  *
- * Stands for the driver's ring and the queue above it. A NIC lies between the two ends on real machines; when it is done
- * with a packet is the caller's to say, by completing that many.
+ * Stands for the driver's ring and the queue above it. A NIC lies between the two ends on real
+ * machines; when it is done with a packet is the caller's to say, by completing that many.
  */
 #ifndef TCP_TX_RING_H
 #define TCP_TX_RING_H
@@ -27,7 +28,10 @@ int tx_ring_init(struct tx_ring *ring, u32 size);
 /* The slots' memory. The ring is empty. */
 void tx_ring_exit(struct tx_ring *ring);
 
-/* Packets in the ring: exact for the producer if it may only shrink, for the consumer if it may only grow. */
+/*
+ * Packets in the ring: exact for the producer if it may only shrink, for the consumer if it may
+ * only grow.
+ */
 static __always_inline u32 tx_ring_count(const struct tx_ring *ring)
 {
 	return smp_load_acquire(&ring->tail, SKB_C_RING) -
@@ -50,8 +54,8 @@ static __always_inline bool tx_ring_xmit(struct tx_ring *ring, struct sk_buff *s
 SKB_ERA_DECLARE(u32, tx_ring_complete, struct tx_ring *ring, u32 budget);
 
 /*
- * Completes up to BUDGET packets, oldest first: frees each on the calling CPU and returns how many there were.
- * Kernel: a driver's clean_tx_irq() and napi_consume_skb().
+ * Completes up to BUDGET packets, oldest first: frees each on the calling CPU and returns how many
+ * there were. Kernel: a driver's clean_tx_irq() and napi_consume_skb().
  */
 static __always_inline u32 tx_ring_complete(const enum skb_era era, struct tx_ring *ring,
 					    u32 budget)

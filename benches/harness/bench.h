@@ -2,10 +2,10 @@
 /*
  * The harness as a benchmark file sees it: plain C, nothing of Google Benchmark.
  *
- * A file registers its operations; an operation has keys, which with their values make up the names of its cases
- * (`skb/pskb_expand_head/frags:16/cloned:1`). prepare() turns one set of values into a case: one function for each
- * role, chosen there, so that nothing is decided inside the timed span. The harness calls span(ctx, n), which does n
- * operations and nothing else.
+ * A file registers its operations; an operation has keys, which with their values make up the names
+ * of its cases (`skb/pskb_expand_head/frags:16/cloned:1`). prepare() turns one set of values into a
+ * case: one function for each role, chosen there, so that nothing is decided inside the timed span.
+ * The harness calls span(ctx, n), which does n operations and nothing else.
  *
  *   role       a thread on a CPU of its own, attached to a slot of the model (skb/cpu.h): slot r for role r
  *   batch      every role's span(ctx, n) once, started together behind a spin barrier
@@ -47,15 +47,16 @@ struct bench_case {
 	struct bench_role role[BENCH_MAX_ROLES];
 	u64 bytes_per_op; /* payload that one operation stands for, 0: none */
 	/*
-	 * Proves what is timed, on fresh state, before and after the timing; NULL is not allowed. 0, or -1 with a
-	 * sentence in ERR. Runs on role 0's thread while no span runs.
+	 * Proves what is timed, on fresh state, before and after the timing; NULL is not allowed.
+	 * 0, or -1 with a sentence in ERR. Runs on role 0's thread while no span runs.
 	 */
 	int (*check)(void *ctx, char *err, size_t errlen);
 	/*
-	 * Traced build: performs the operation once from its warm state, with bench_ledger_begin() and
-	 * bench_ledger_end(PHASE) around each part that gets a ledger row. NULL: one row around span(ctx, 1) of every
-	 * role in turn. Runs on role 0's thread. To get warm, the harness calls it many times first, uncounted, if there
-	 * is more than one role; with one role it runs the span.
+	 * Traced build: performs the operation once from its warm state, with bench_ledger_begin()
+	 * and bench_ledger_end(PHASE) around each part that gets a ledger row. NULL: one row around
+	 * span(ctx, 1) of every role in turn. Runs on role 0's thread. To get warm, the harness
+	 * calls it many times first, uncounted, if there is more than one role; with one role it
+	 * runs the span.
 	 */
 	void (*ledger)(void *ctx);
 	void (*teardown)(void *ctx); /* everything that prepare() made; on role 0's thread */
@@ -67,14 +68,15 @@ struct bench_op {
 	const struct bench_key
 		*keys; /* ends with a name of NULL; `alloc` is added by the harness */
 	/*
-	 * Builds the case on role 0's thread, already attached. 0; -EINVAL for values that do not go together,
-	 * -EOPNOTSUPP for what this machine cannot do, -ENOMEM; each with a sentence in ERR.
+	 * Builds the case on role 0's thread, already attached. 0; -EINVAL for values that do not
+	 * go together, -EOPNOTSUPP for what this machine cannot do, -ENOMEM; each with a sentence
+	 * in ERR.
 	 */
 	int (*prepare)(const struct bench_args *args, struct bench_case *out, char *err,
 		       size_t errlen);
 	/*
-	 * Pages that the case needs in each zone, for a case that needs more than 32 MB of them; NULL, or 0: the default.
-	 * Called before anything is allocated.
+	 * Pages that the case needs in each zone, for a case that needs more than 32 MB of them;
+	 * NULL, or 0: the default. Called before anything is allocated.
 	 */
 	size_t (*pages)(const struct bench_args *args);
 };
@@ -85,7 +87,10 @@ void bench_register(const struct bench_op *op);
 /* The main program of every bench binary; --help tells the flags. Returns the exit status. */
 int bench_main(int argc, char **argv);
 
-/* A ledger row: what was counted between begin and end, under the name PHASE. Nothing in the plain build. */
+/*
+ * A ledger row: what was counted between begin and end, under the name PHASE. Nothing in the plain
+ * build.
+ */
 #ifdef SKB_TRACED
 void bench_ledger_begin(void);
 void bench_ledger_end(const char *phase);
@@ -100,12 +105,16 @@ static __always_inline void bench_ledger_end(const char *phase)
 #endif
 
 /*
- * One phase of an operation, as ledger() goes through them: FN(CTX), under the name NAME. The traced build counts it into a
- * ledger row; under --skb_instructions=CASE#NAME the plain build runs it where callgrind counts; otherwise it is a call.
+ * One phase of an operation, as ledger() goes through them: FN(CTX), under the name NAME. The
+ * traced build counts it into a ledger row; under --skb_instructions=CASE#NAME the plain build runs
+ * it where callgrind counts; otherwise it is a call.
  */
 void bench_phase(const char *name, void (*fn)(void *ctx), void *ctx);
 
-/* Ticks of a clock cheap enough to be read at each end of a wait; bench_tick_ns() tells how long one is. */
+/*
+ * Ticks of a clock cheap enough to be read at each end of a wait; bench_tick_ns() tells how long
+ * one is.
+ */
 static __always_inline u64 bench_ticks(void)
 {
 #if defined(__x86_64__)

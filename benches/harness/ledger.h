@@ -26,8 +26,11 @@ struct ledger_row {
 /* Sets the sink; before any CPU runs. */
 void ledger_install(void);
 
-/* Forgets all rows. */
+/* Forgets all rows, and counts from here on. */
 void ledger_clear(void);
+
+/* Keeps the rows: what runs from here on is not counted. */
+void ledger_freeze(void);
 
 /* The rows so far, in the order in which their phases were first ended. */
 unsigned int ledger_rows(const struct ledger_row **rows);

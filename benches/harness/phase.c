@@ -27,7 +27,8 @@ own_symbol void skb_bench_counted_span(void (*span)(void *ctx, u64 n), void *ctx
 void bench_count_phase(const char *name)
 {
 	chosen = name;
-	runs = 0;
+	if (name)
+		runs = 0;
 }
 
 u64 bench_phase_runs(void)

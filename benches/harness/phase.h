@@ -12,8 +12,8 @@ void bench_count_phase(const char *name);
 u64 bench_phase_runs(void);
 
 /*
- * Calls SPAN(CTX, N) inside the function that callgrind toggles on. Never inlined or cloned, so that it keeps its name:
- * callgrind would count 0 and say nothing.
+ * Calls SPAN(CTX, N) inside the function that callgrind toggles on. Never inlined or cloned, so
+ * that it keeps its name: callgrind would count 0 and say nothing.
  */
 void skb_bench_counted_span(void (*span)(void *ctx, u64 n), void *ctx, u64 n);
 

@@ -403,6 +403,12 @@ class Instructions(HarnessTest):
         done = run("--skb_instructions=self/count", "--skb_n=1000")
         self.assertEqual(done.stderr, f"spans=2 ops={1000 + answer['warm_ops']}\n")
 
+    def test_phases(self):
+        answer = self.answer("--skb_instructions=self/events/phases:yes#atomics", "--skb_n=10")
+        self.assertEqual(answer["phase"], "atomics")
+        self.refused(2, "no phase nothing", "--skb_instructions=self/events/phases:yes#nothing", "--skb_n=10")
+        self.refused(2, "no phases", "--skb_instructions=self/inc#x", "--skb_n=10")
+
     def test_two_roles_are_refused(self):
         self.refused(4, "2 roles .* spin", "--skb_instructions=self/inc/threads:2", "--skb_n=10")
 
@@ -432,6 +438,11 @@ class Instructions(HarnessTest):
         one, two = self.count("self/inc", 1000), self.count("self/inc", 2000)
         self.assertLess(2 * one - two, 100)
         self.assertGreaterEqual(2 * one, two)
+        # One phase of it, and not the same phase in the checks before and after: exactly twice for twice.
+        phase = "self/events/phases:yes#atomics"
+        one = self.count(phase, 50)
+        self.assertGreater(one, 50 * 50)
+        self.assertEqual(self.count(phase, 100), 2 * one)
 
 
 class Ledger(HarnessTest):

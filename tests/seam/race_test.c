@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ThreadSanitizer sees through the seam, on two threads: the last put frees (1), an object is handed over through an
- * index (2) and through an exchange (3), a spinlock protects (4), the last owner only reads (5).
+ * What ThreadSanitizer sees through the seam, on two threads: the last put frees (1), an object is
+ * handed over through an index (2) and through an exchange (3), a spinlock protects (4), the last
+ * owner only reads (5).
  *
  * As it stands: no report. Each PLANT_ breaks one of these and must be reported:
  *   PLANT_PUT    a put that is not atomic
@@ -115,9 +116,9 @@ int main(void)
 			;
 		shared = o;
 		hand_over(2 * r + 1);
-		add(1);
 		sum_of_mine += o->data[7];
 		put(o);
+		add(1); /* behind put(), whose RMW would order it before the reader's */
 		wait_for(2 * r + 2);
 	}
 	pthread_join(t, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random programs of sk_buff operations, with allocations that fail at random, and after every operation the whole state
- * added up:
+ * Random programs of sk_buff operations, with allocations that fail at random, and after every
+ * operation the whole state added up:
  *
  *   R1  a page's count is what its allocator holds + once for every live shared info that names it + its head_frag heads
  *   R3  dataref's halves are the sk_buffs on a head, and those of them that are nohdr
@@ -55,7 +55,10 @@ __attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *f
 	exit(1);
 }
 
-/* --- adding it all up --------------------------------------------------------------------------------------- */
+/*
+ * --- adding it all up
+ * ---------------------------------------------------------------------------------------
+ */
 
 static struct {
 	const struct sk_buff *shell[MAX_SHELLS];
@@ -225,7 +228,10 @@ static void check_all(bool all_bytes)
 			check_bytes(&live[i]);
 }
 
-/* --- operations --------------------------------------------------------------------------------------------- */
+/*
+ * --- operations
+ * ---------------------------------------------------------------------------------------------
+ */
 
 static struct live *pick(void)
 {
@@ -548,7 +554,10 @@ static void one_op(void)
 static struct rng fail_rng;
 static u64 failed[SKB_SITE_NR];
 
-/* One allocation in 16 fails, from numbers of its own, so that the program is the same with and without. */
+/*
+ * One allocation in 16 fails, from numbers of its own, so that the program is the same with and
+ * without.
+ */
 static bool fail_some(enum skb_site site)
 {
 	if (rng_below(&fail_rng, 16))

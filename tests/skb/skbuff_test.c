@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sk_buffs one by one: geometry, the lives T1 to T3, T5 and T6 with every count, what a failed allocation leaves, and the
- * ways in which others' implementations went wrong. Each runs in every era.
+ * sk_buffs one by one: geometry, the lives T1 to T3, T5 and T6 with every count, what a failed
+ * allocation leaves, and the ways in which others' implementations went wrong. Each runs in every
+ * era.
  */
 #include "skb/page_frag.h"
 #include "skb/skb_check.h"
@@ -335,7 +336,9 @@ static void expand_alone_again(void **state)
 	}
 }
 
-/* What an expansion does to a frag_list: one hold on each member, given back by whoever goes last. */
+/*
+ * What an expansion does to a frag_list: one hold on each member, given back by whoever goes last.
+ */
 static void expand_fraglist(void **state)
 {
 	(void)state;
@@ -373,12 +376,13 @@ static void keeptruesize(void **state)
 	(void)state;
 	for_each_era (era) {
 		struct sk_buff *skb = tx_skb(era, 2, p), *c;
-		unsigned int truesize = skb->truesize, end = 192 + MAX_TCP_HEADER;
+		unsigned int truesize = skb->truesize, end = MAX_TCP_HEADER;
 
-		/* The end as if the bucket had been a smaller one. */
-		memmove(skb->head + end, skb_shinfo(skb), sizeof(struct skb_shared_info));
-		if (end < skb_end_offset(skb))
+		/* The end as if the bucket had been a smaller one, where there is one. */
+		if (end < skb_end_offset(skb)) {
+			memmove(skb->head + end, skb_shinfo(skb), sizeof(struct skb_shared_info));
 			skb->end = end;
+		}
 		end = skb_end_offset(skb);
 		skb->truesize = truesize -= 7;
 		c = skb_clone(era, skb);
@@ -522,7 +526,10 @@ static void null_is_nobodys(void **state)
 	}
 }
 
-/* --- broken preconditions end the program, with a sentence ------------------------------------------------- */
+/*
+ * --- broken preconditions end the program, with a sentence
+ * -------------------------------------------------
+ */
 
 static void expand_shared(void)
 {
@@ -603,7 +610,10 @@ static void checker(void **state)
 }
 
 #ifdef SKB_TRACED
-/* --- allocations that fail ---------------------------------------------------------------------------------- */
+/*
+ * --- allocations that fail
+ * ----------------------------------------------------------------------------------
+ */
 
 static int fail_in; /* the allocation that fails, counted from 1 */
 
@@ -613,7 +623,10 @@ static bool fail_nth(enum skb_site site)
 	return --fail_in == 0;
 }
 
-/* Every operation, with each of its allocations failing in turn: NULL or -ENOMEM, and all as before. */
+/*
+ * Every operation, with each of its allocations failing in turn: NULL or -ENOMEM, and all as
+ * before.
+ */
 static void failures(void **state)
 {
 	struct page *p[4];
@@ -657,7 +670,10 @@ static void failures(void **state)
 	}
 }
 
-/* --- the other owner lets go at every moment of an expansion (T5) ------------------------------------------- */
+/*
+ * --- the other owner lets go at every moment of an expansion (T5)
+ * -------------------------------------------
+ */
 
 static struct sk_buff *in_flight;
 static enum skb_era in_flight_era;
@@ -699,7 +715,10 @@ static void expand_races_with_completion(void **state)
 			good(skb);
 			for (int i = 0; i < 16; i++)
 				assert_int_equal(page_count(p[i]), 1);
-			/* One head more and one less, wherever it was freed (3.4 may keep the one it has). */
+			/*
+			 * One head more and one less, wherever it was freed (3.4 may keep the one
+			 * it has).
+			 */
 			assert_int_equal(counted.event[SKB_EV_OBJ_ALLOC],
 					 counted.event[SKB_EV_OBJ_FREE]);
 			dearest = max(dearest, counts_rmw());
@@ -708,8 +727,9 @@ static void expand_races_with_completion(void **state)
 			assert_int_equal(model_pages_in_use(), 0);
 		}
 		/*
-		 * 2 for the clone's free, 16 gets, 16 puts. The clone may also go between this CPU's
-		 * look at dataref and its RMW, which is then one more; earlier eras do not look.
+		 * 2 for the clone's free, 16 gets, 16 puts. The clone may also go between this
+		 * CPU's look at dataref and its RMW, which is then one more; earlier eras do not
+		 * look.
 		 */
 		assert_true(t5 || era != ERA_6_12);
 		assert_int_equal(dearest, 35);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every test of the model needs: memory and a CPU, a seed that replays, and in the traced build a sink that counts,
- * makes allocations fail, and calls a test at every access.
+ * What every test of the model needs: memory and a CPU, a seed that replays, and in the traced
+ * build a sink that counts, makes allocations fail, and calls a test at every access.
  */
 #ifndef TESTS_MODEL_H
 #define TESTS_MODEL_H
@@ -49,7 +49,10 @@ static inline size_t model_pages_in_use(void)
 #define MODEL_ALLOCATOR "slub"
 #endif
 
-/* --- random numbers --------------------------------------------------------------------------------------- */
+/*
+ * --- random numbers
+ * ---------------------------------------------------------------------------------------
+ */
 
 struct rng {
 	u64 state;
@@ -91,7 +94,10 @@ static inline u64 model_ops(u64 fallback)
 	return s ? strtoull(s, NULL, 0) : fallback;
 }
 
-/* --- the traced build's sink ------------------------------------------------------------------------------- */
+/*
+ * --- the traced build's sink
+ * -------------------------------------------------------------------------------
+ */
 
 #ifdef SKB_TRACED
 struct counts {

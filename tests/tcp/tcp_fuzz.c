@@ -6,8 +6,8 @@
  *             values, the same bytes on the wire in the same packets, the same counters (E1)
  *   failures  each way to trim alone, with allocations that fail at random
  *
- * After every step: charges and segments add up (A1, A6), sequence numbers join, and what is sent is what was written. At
- * the end of each script no object, no page and no byte of charge is left.
+ * After every step: charges and segments add up (A1, A6), sequence numbers join, and what is sent
+ * is what was written. At the end of each script no object, no page and no byte of charge is left.
  *
  * SKB_SEED replays a run, SKB_OPS sets the number of steps.
  */
@@ -87,7 +87,10 @@ static void check_side(struct side *s)
 		       granted, used, s->sk.sk_forward_alloc);
 }
 
-/* --- the wire ----------------------------------------------------------------------------------------------- */
+/*
+ * --- the wire
+ * -----------------------------------------------------------------------------------------------
+ */
 
 struct packet {
 	u32 seq, len;
@@ -168,7 +171,10 @@ static void compare_counters(const struct side *a, const struct side *b)
 #undef SAME
 }
 
-/* --- steps: each takes its choices from PICK, so that two sides can take the same ---------------------------- */
+/*
+ * --- steps: each takes its choices from PICK, so that two sides can take the same
+ * ----------------------------
+ */
 
 struct pick {
 	u64 a, b;
@@ -289,7 +295,10 @@ static size_t pick_step(void)
 	return i;
 }
 
-/* 3.4 holds a retransmission back by how much is queued and below TCP, and lazy keeps more queued: not a step to compare. */
+/*
+ * 3.4 holds a retransmission back by how much is queued and below TCP, and lazy keeps more queued:
+ * not a step to compare.
+ */
 static bool limited_apart(void)
 {
 	bool limited[TCP_TRIM_NR];
@@ -316,7 +325,9 @@ static void run_pair(void)
 		int ra, rb;
 
 		step_name = steps[i].name;
-		/* Lazy holds its charge longer: the send buffer must not be what tells them apart. */
+		/*
+		 * Lazy holds its charge longer: the send buffer must not be what tells them apart.
+		 */
 		if (steps[i].fn == do_send && b->sk.sk_wmem_queued > 2 << 20)
 			continue;
 		if (steps[i].fn == do_retransmit && limited_apart())

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TCP's transmit side: what is built, what each ACK, completion and retransmission does to counts and charges, in every
- * era and both ways to trim. The numbers are those of the table that the semantics of 3.4, 6.1 and 6.12 give.
+ * TCP's transmit side: what is built, what each ACK, completion and retransmission does to counts
+ * and charges, in every era and both ways to trim. The numbers are those of the table that the
+ * semantics of 3.4, 6.1 and 6.12 give.
  */
 #include "skb/skb_check.h"
 #include "tcp/tcp.h"
@@ -74,7 +75,10 @@ static struct sk_buff *last_sent(void)
 	return ring.slot[(ring.tail - 1) & ring.mask];
 }
 
-/* --- building ----------------------------------------------------------------------------------------------- */
+/*
+ * --- building
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void shapes(void **state)
 {
@@ -94,7 +98,9 @@ static void shapes(void **state)
 			assert_int_equal(tcp_skb_pcount(era, skb), 45);
 			assert_int_equal(tcp_skb_mss(era, skb), MSS);
 #if MAX_SKB_FRAGS == 17
-			/* The bytes of the head are paid for with it, those of pages as they come. */
+			/*
+			 * The bytes of the head are paid for with it, those of pages as they come.
+			 */
 			assert_int_equal(skb->truesize, era == ERA_3_4	 ? 2304 + BYTES - 1408
 							: era == ERA_6_1 ? 1280 + BYTES
 									 : 960 + BYTES);
@@ -179,9 +185,14 @@ static void ring_full(void **state)
 	close_sock(ERA_6_12);
 }
 
-/* --- ACKs --------------------------------------------------------------------------------------------------- */
+/*
+ * --- ACKs
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-/* Segments left after bytes were acknowledged, whichever way to trim, and frags that were dropped. */
+/*
+ * Segments left after bytes were acknowledged, whichever way to trim, and frags that were dropped.
+ */
 static void segments_after_ack(void **state)
 {
 	static const struct {
@@ -224,7 +235,10 @@ static void segments_after_ack(void **state)
 		}
 }
 
-/* 4096 after 2896 covers no whole segment more: 0 is returned, and the bytes are trimmed all the same. */
+/*
+ * 4096 after 2896 covers no whole segment more: 0 is returned, and the bytes are trimmed all the
+ * same.
+ */
 static void no_segment_more(void **state)
 {
 	(void)state;
@@ -244,7 +258,10 @@ static void no_segment_more(void **state)
 		}
 }
 
-/* An ACK inside a single segment is ignored; one that is old, too; one beyond what was sent is refused. */
+/*
+ * An ACK inside a single segment is ignored; one that is old, too; one beyond what was sent is
+ * refused.
+ */
 static void acks_that_do_nothing(void **state)
 {
 	(void)state;
@@ -268,7 +285,10 @@ static void acks_that_do_nothing(void **state)
 		}
 }
 
-/* Between a partial and the full ACK lazy stays charged for all; eager gives back what its era says (A2). */
+/*
+ * Between a partial and the full ACK lazy stays charged for all; eager gives back what its era says
+ * (A2).
+ */
 static void charges(void **state)
 {
 	(void)state;
@@ -359,7 +379,10 @@ static void trim_head(void **state)
 }
 
 #ifdef SKB_TRACED
-/* --- the ledger of a life (T4) ------------------------------------------------------------------------------ */
+/*
+ * --- the ledger of a life (T4)
+ * ------------------------------------------------------------------------------
+ */
 
 struct step {
 	u64 rmw, gets, puts, page_frees, allocs, frees, bytes, shared_stores;
@@ -452,7 +475,10 @@ static void ledger_one_partial(void **state)
 #endif
 }
 
-/* Three partial ACKs: the later ones only drop frags, and 7 of 16 pages are freed by the completing CPU. */
+/*
+ * Three partial ACKs: the later ones only drop frags, and 7 of 16 pages are freed by the completing
+ * CPU.
+ */
 static void ledger_three_partials(void **state)
 {
 	struct step a, b, c, done, full, want;
@@ -508,7 +534,10 @@ static void ledger_clone_gone(void **state)
 		}
 }
 
-/* --- a failed allocation ------------------------------------------------------------------------------------ */
+/*
+ * --- a failed allocation
+ * ------------------------------------------------------------------------------------
+ */
 
 static int fail_in;
 
@@ -611,7 +640,10 @@ static void fragment_without_memory(void **state)
 		}
 }
 
-/* --- the completion at every moment of an ACK (C1, C2) ------------------------------------------------------ */
+/*
+ * --- the completion at every moment of an ACK (C1, C2)
+ * ------------------------------------------------------
+ */
 
 static int complete_at;
 static enum skb_era complete_era;
@@ -662,9 +694,15 @@ static void completion_during_full_ack(void **state)
 }
 #endif
 
-/* --- lazy trimming: what it must not break ------------------------------------------------------------------ */
+/*
+ * --- lazy trimming: what it must not break
+ * ------------------------------------------------------------------
+ */
 
-/* 3.4 recounts into the shared info: the clone in flight sees it. Later eras count in the control block. */
+/*
+ * 3.4 recounts into the shared info: the clone in flight sees it. Later eras count in the control
+ * block.
+ */
 static void stores_seen_through_the_clone(void **state)
 {
 	(void)state;
@@ -684,7 +722,9 @@ static void stores_seen_through_the_clone(void **state)
 	}
 }
 
-/* A retransmission trims what was only noted, and no clone leaves with a note in its control block. */
+/*
+ * A retransmission trims what was only noted, and no clone leaves with a note in its control block.
+ */
 static void retransmit_trims(void **state)
 {
 	(void)state;
@@ -788,7 +828,10 @@ static void retransmit_refused(void **state)
 	}
 }
 
-/* Cuts before, at and behind what a lazy ACK noted: each half counts what is left of it, and nothing wraps. */
+/*
+ * Cuts before, at and behind what a lazy ACK noted: each half counts what is left of it, and
+ * nothing wraps.
+ */
 static void fragment_after_partial_ack(void **state)
 {
 	(void)state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trim race on two real CPUs: one sends, takes partial ACKs and retransmits, the other completes at the same time, in
- * every era and both ways to trim. What is left at the end must be nothing. Under ThreadSanitizer this is where the
- * orderings of dataref, fclone_ref, page counts and the ring are looked at.
+ * The trim race on two real CPUs: one sends, takes partial ACKs and retransmits, the other
+ * completes at the same time, in every era and both ways to trim. What is left at the end must be
+ * nothing. Under ThreadSanitizer this is where the orderings of dataref, fclone_ref, page counts
+ * and the ring are looked at.
  */
 #include "skb/skb_check.h"
 #include "tcp/tcp.h"
@@ -72,7 +73,7 @@ static void both_cpus(void **state)
 			assert_int_equal(tx_ring_init(&ring, 64), 0);
 			tcp_sock_init(&sk, &prot, &ring, trim ? SKB_FRAG_PAGE_ORDER : 0);
 			assert_int_equal(pthread_create(&t, NULL, completer, NULL), 0);
-			for (u64 i = model_ops(LIVES); i; i--) {
+			for (int i = 0; i < LIVES; i++) {
 				live(trim, &rng);
 				if (tcp_check_sock(era, trim, &sk, err, sizeof(err)))
 					fail_msg("%s", err);
