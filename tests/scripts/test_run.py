@@ -553,7 +553,7 @@ class Width(Case):
         rows = [line for line in new.splitlines() if re.match(r" *\d+ (eager|offset_ack)", line)]
         self.assertTrue(rows)
         for line in rows:
-            self.assertIn("14/14/14  28/14", line)
+            self.assertIn("14/14/14 28/14", flat(line))
             self.assertIn("7777", line)
         self.assertNotEqual(old, new)
         self.assertIn("+77.00 % [+77.00, +77.00] of eager's busy time, 33 pairs", new)
