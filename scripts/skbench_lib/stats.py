@@ -19,6 +19,7 @@ HALF_WIDTH = 0.01
 HALF_WIDTH_CONTENDED = 0.03
 HEADLINE_MARGIN = 0.005
 HEADLINE_HALF_WIDTH = 0.003
+SIZE_SHARE = 10  # an effect that wide is known well enough if its half-width is at most a tenth of it
 FLOOR_NS = 0.3  # about one cycle: differences below it are code layout
 
 REGRESSION = "regression"
@@ -129,14 +130,15 @@ def verdict(lo, hi, margin_log, floor_log=0.0, max_half_width=None):
     """The word for an interval (lo, hi) of ln(variant / baseline) where less is better.
 
     Beyond the margin on one side: regression or improvement. Inside it: equivalent if it holds 0, else shifted.
-    Anything else, no interval at all (None), and an interval with a half-width above max_half_width: inconclusive,
-    wherever it lies.
+    Anything else, no interval at all (None), and an interval too wide to tell the size: inconclusive, wherever it lies.
+    Too wide is a half-width above max_half_width and above a tenth of the bound that lies nearer to 0: a change of a
+    fifth need not be known to a thousandth, one of 2 % does.
     """
     if lo is None or hi is None:
         return INCONCLUSIVE
     if lo > hi or not math.isfinite(lo) or not math.isfinite(hi):
         raise ValueError(f"not an interval: {lo} to {hi}")
-    if max_half_width is not None and (hi - lo) / 2 > max_half_width:
+    if max_half_width is not None and (hi - lo) / 2 > widest(lo, hi, max_half_width):
         return INCONCLUSIVE
     margin = max(margin_log, floor_log)
     if lo > margin:
@@ -146,3 +148,9 @@ def verdict(lo, hi, margin_log, floor_log=0.0, max_half_width=None):
     if lo >= -margin and hi <= margin:
         return EQUIVALENT if lo <= 0 <= hi else SHIFTED
     return INCONCLUSIVE
+
+
+def widest(lo, hi, max_half_width):
+    """The half-width that a verdict on the interval (lo, hi) may have."""
+    nearest = max(lo, -hi, 0.0)
+    return max(max_half_width, nearest / SIZE_SHARE)

@@ -232,8 +232,8 @@ def wide(entry):
     if entry["verdict"] != stats.INCONCLUSIVE:
         return ""
     half = (entry["hi"] - entry["lo"]) / 2 * 100
-    target = entry["target_half_width"] * 100
-    return f"; half-width {number(half)} %, {target:g} % needed" if half > target else "; across the margin"
+    target = stats.widest(entry["lo"] - 1, entry["hi"] - 1, entry["target_half_width"]) * 100
+    return f"; half-width {number(half)} %, {number(target)} % needed" if half > target else "; across the margin"
 
 
 def trim_blocks(ours):

@@ -160,7 +160,7 @@ class Headline(Case):
         self.assertEqual(ours(document)["experiments"][0]["verdict"], stats.INCONCLUSIVE)
         self.assertFalse(ours(document)["control"]["held"])
         self.assertIn("A/A control: FAILED (two equal sides cannot be told apart", flat(out))
-        self.assertRegex(flat(out), r"half-width [0-9.]+ %, 0\.3 % needed")
+        self.assertRegex(flat(out), r"half-width [0-9.]+ %, 0\.300 % needed")
 
     def test_budget_too_short_for_an_interval(self):
         fake = self.fake(sleep=0.1)
