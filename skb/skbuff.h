@@ -614,4 +614,25 @@ static __always_inline int skb_unclone_keeptruesize(const enum skb_era era, stru
  */
 void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len);
 
+/* --- shifting (skb_shift.c)
+ * ------------------------------------------------------------------------------ */
+
+SKB_ERA_DECLARE(int, skb_shift, struct sk_buff *tgt, struct sk_buff *skb, int shiftlen);
+
+/*
+ * Moves the first SHIFTLEN bytes (at most skb->len) of SKB, all of them in frags, to the end of
+ * TGT; the lengths and truesize of both follow. A frag that continues TGT's last one grows it. The
+ * owner of both calls it; owners of their clones may let go at the same time.
+ *
+ * Returns SHIFTLEN; or 0 if SKB has linear bytes, TGT's frags do not suffice, memory for a private
+ * head is short or SHIFTLEN is 0: then no byte, length or reference has changed, but either may
+ * have got a private head. BUG if either has a frag_list, whose bytes would be left behind. Kernel:
+ * skb_shift(), net/core/skbuff.c.
+ */
+static __always_inline int skb_shift(const enum skb_era era, struct sk_buff *tgt,
+				     struct sk_buff *skb, int shiftlen)
+{
+	return SKB_ERA_CALL(era, skb_shift, tgt, skb, shiftlen);
+}
+
 #endif
