@@ -54,12 +54,15 @@ def parser(command=None):
 
 def main(argv):
     from .errors import INTERRUPTED, UserError
+    from .files import refuse_existing
 
     try:
         command = argv[0] if argv and argv[0] in COMMANDS else None
         args, rest = parser(command).parse_known_args(argv)
         if rest:
             Parser(prog=f"skbench {args.command}").error(f"unrecognized arguments: {' '.join(rest)}")
+        if getattr(args, "json", None) not in (None, "-"):
+            refuse_existing(args.json)  # before any work, not after it
         status = args.func(args)
         sys.stdout.flush()
         return status

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Writing results so that a reader never sees half of one."""
 
+import errno
 import json
 import os
 import sys
@@ -30,17 +31,93 @@ def write_text(path, text):
 
 
 def write_json(target, value):
-    """Writes VALUE as one JSON object to the file TARGET, or to standard output for "-"."""
+    """Writes VALUE as one JSON object to the new file TARGET, or to standard output for "-"."""
     text = json.dumps(value, indent=1, allow_nan=False) + "\n"
     if target == "-":
         sys.stdout.write(text)
         return
-    try:
-        write_text(target, text)
-    except OSError as error:
-        raise UserError(f"{target} cannot be written: {error.strerror}") from None
+    refuse_existing(target)
+    write_new(target, text)
 
 
 def text_stream(json_target):
     """Where a command writes what people read: not to standard output if the JSON object goes there."""
     return sys.stderr if json_target == "-" else sys.stdout
+
+
+def _why(error):
+    return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+
+
+def refuse_existing(path):
+    """Raises UserError if PATH cannot become a new result file, to be asked before anything is measured."""
+    path = Path(path)
+    if os.path.lexists(path):
+        raise UserError(f"{path} exists and results are never overwritten: name another file")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no directory {path.parent}")
+    try:
+        handle, probe = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except OSError as error:
+        raise UserError(f"{path}: cannot write to {path.parent}: {_why(error)}") from None
+    os.close(handle)
+    os.unlink(probe)
+
+
+def write_new(path, text):
+    """Writes ASCII text to PATH, which must not exist. Missing directories are made.
+
+    Either the whole file stands there afterwards, on disk, or UserError was raised and nothing stands there.
+    """
+    path = Path(path)
+    temporary = None
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"cannot make {path.parent}: {_why(error)}") from None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        _rename_new(temporary, path)
+        _sync_directory(path.parent)
+    except FileExistsError:
+        raise UserError(f"{path} exists and results are never overwritten: name another file") from None
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {_why(error)}") from None
+    finally:
+        if temporary is not None and os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def _rename_new(temporary, path):
+    """Renames, but never onto a file that is there: a link fails then, where a rename would replace it."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        # A file system without hard links: reserve the name, then rename onto our own empty file.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            os.rename(temporary, path)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def _sync_directory(directory):
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)

@@ -235,10 +235,8 @@ class Request:
         self.seed = seed_from(args.seed)
         self.out, self.json = args.out, args.json
         if self.out is not None:
-            results.refuse_existing(self.out)
-        if self.json not in (None, "-"):
-            results.refuse_existing(self.json)
-            if self.out is not None and os.path.abspath(self.out) == os.path.abspath(self.json):
+            files.refuse_existing(self.out)
+            if self.json is not None and os.path.abspath(self.out) == os.path.abspath(self.json):
                 raise UserError(f"--json {self.json}: that is --out already")
 
     def check_against(self, context):

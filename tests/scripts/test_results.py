@@ -18,7 +18,7 @@ import unittest
 from unittest import mock
 
 import support
-from skbench_lib import results
+from skbench_lib import files, results
 from skbench_lib.errors import UserError
 
 SEED = 2020
@@ -294,7 +294,7 @@ class Writer(unittest.TestCase):
         target = self.path / "r.json"
         target.write_text("mine")
         with self.assertRaisesRegex(UserError, "never overwritten"):
-            results.refuse_existing(target)
+            files.refuse_existing(target)
         with self.assertRaisesRegex(UserError, "never overwritten") as caught:
             results.write(target, good_document())
         self.assertEqual(caught.exception.status, 2)
@@ -302,9 +302,9 @@ class Writer(unittest.TestCase):
         self.assertEqual(self.left(), ["r.json"])
         (self.path / "dangling").symlink_to("nowhere")
         with self.assertRaisesRegex(UserError, "never overwritten"):
-            results.refuse_existing(self.path / "dangling")
+            files.refuse_existing(self.path / "dangling")
         with self.assertRaisesRegex(UserError, "never overwritten"):
-            results.refuse_existing("/dev/full")
+            files.refuse_existing("/dev/full")
 
     def test_no_hard_links(self):
         refusal = OSError(errno.EPERM, "Operation not permitted")
@@ -344,7 +344,7 @@ class Writer(unittest.TestCase):
 
     def test_no_directory_and_no_permission(self):
         with self.assertRaisesRegex(UserError, "there is no directory"):
-            results.refuse_existing(self.path / "none" / "r.json")
+            files.refuse_existing(self.path / "none" / "r.json")
         (self.path / "file").write_text("")
         with self.assertRaisesRegex(UserError, "cannot make .*file: File exists"):
             results.write(self.path / "file" / "r.json", good_document())

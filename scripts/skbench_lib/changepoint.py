@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Change points of one series: where it moved for good, and where it crept.
+
+Segments come from the energy statistic (E-divisive), which is blind to the distribution's shape. Whether a split is
+real is decided by the exact rank-sum test, not by permutations, so that a series has one answer. First splits are
+accepted weakly; then the weakest boundary is taken away until all that are left pass the strong test: a weak split can
+uncover two strong ones beside it.
+
+A step of less than the margin is no change point. Several of them in one direction are a drift once they add up to it.
+A boundary needs MIN_SEGMENT points behind it: what lies nearer to the end is pending, and 9 points before are needed
+where just 5 follow, since no rearrangement of 8 and 5 is rarer than P_VALUE.
+"""
+
+import math
+
+from . import ranks, stats
+
+P_VALUE = 0.001
+P_WEAK = 0.01
+MIN_SEGMENT = 5
+PENDING = MIN_SEGMENT - 1
+FEWEST = 9 + MIN_SEGMENT  # points below which nothing can be found
+
+STEP, DRIFT = "step", "drift"
+
+
+class Change:
+    """A change between the points BEFORE and AFTER (indexes; for a step AFTER is BEFORE + 1).
+
+    ratio, lo, hi   median after over median before, with its 95 % interval (None below 7 points a side)
+    old, new        the medians; p of the rank-sum test of both segments
+    """
+
+    def __init__(self, kind, before, after, left, right):
+        self.kind, self.before, self.after = kind, before, after
+        self.old, self.new = stats.median(left), stats.median(right)
+        self.count_before, self.count_after = len(left), len(right)
+        self.ratio = self.new / self.old
+        interval = ranks.interval_of_ratio(left, right)
+        self.lo, self.hi = (math.exp(end) for end in interval) if interval else (None, None)
+        self.p = ranks.rank_sum(left, right)
+
+
+def best_split(values):
+    """(index, statistic) of the split with the largest energy statistic, each side MIN_SEGMENT long; or None.
+
+    Distances are those of the logarithms. The sums are updated as the boundary moves: n^2 steps in all.
+    """
+    count = len(values)
+    if count < 2 * MIN_SEGMENT:
+        return None
+    logs = [math.log(value) for value in values]
+    within_left = 0.0
+    within_right = math.fsum(abs(logs[i] - logs[j]) for i in range(count) for j in range(i + 1, count))
+    between = 0.0
+    best = None
+    for index in range(1, count):
+        moved = logs[index - 1]
+        to_left = math.fsum(abs(moved - value) for value in logs[:index - 1])
+        to_right = math.fsum(abs(moved - value) for value in logs[index:])
+        within_left += to_left
+        within_right -= to_right
+        between += to_right - to_left
+        left, right = index, count - index
+        if left < MIN_SEGMENT or right < MIN_SEGMENT:
+            continue
+        energy = 2 * between / (left * right) - 2 * within_left / (left * (left - 1)) \
+            - 2 * within_right / (right * (right - 1))
+        statistic = left * right / count * energy
+        if best is None or statistic > best[1]:
+            best = index, statistic
+    return best
+
+
+def _weak(values, begin, end, found):
+    split = best_split(values[begin:end])
+    if split is None:
+        return
+    index = begin + split[0]
+    if ranks.rank_sum(values[begin:index], values[index:end]) > P_WEAK:
+        return
+    found.append(index)
+    _weak(values, begin, index, found)
+    _weak(values, index, end, found)
+
+
+def boundaries(values):
+    """Indexes at which a new segment begins, each of which the strong test accepts between its two segments."""
+    found = []
+    _weak(values, 0, len(values), found)
+    found.sort()
+    while found:
+        edges = [0, *found, len(values)]
+        tests = [ranks.rank_sum(values[edges[i]:edges[i + 1]], values[edges[i + 1]:edges[i + 2]])
+                 for i in range(len(found))]
+        worst = max(range(len(tests)), key=tests.__getitem__)
+        if tests[worst] <= P_VALUE:
+            break
+        del found[worst]
+    return found
+
+
+def changes(values, margin=stats.MARGIN):
+    """The changes of a series of positive numbers in its order, of at least MARGIN in either direction."""
+    edges = [0, *boundaries(values), len(values)]
+    parts = [(edges[i], edges[i + 1]) for i in range(len(edges) - 1)]
+    least = stats.log_margin(margin)
+    found = []
+
+    def logs(part):
+        return math.log(stats.median(values[part[0]:part[1]]))
+
+    since = [parts[0]]  # the segments since the last change that was reported
+    for part in parts[1:]:
+        last = since[-1]
+        if abs(logs(part) - logs(last)) >= least:
+            found.append(Change(STEP, part[0] - 1, part[0], values[last[0]:last[1]], values[part[0]:part[1]]))
+            since = [part]
+            continue
+        start = max(since, key=lambda old: abs(logs(part) - logs(old)))
+        if abs(logs(part) - logs(start)) >= least:
+            found.append(Change(DRIFT, start[1] - 1, part[0], values[start[0]:start[1]], values[part[0]:part[1]]))
+            since = [part]
+        else:
+            since.append(part)
+    return found
+
+
+def pending(values, margin=stats.MARGIN):
+    """How many of the last points (at most PENDING) all lie beyond MARGIN on one side of the segment before them: what
+    may become a change point, and is none yet. 0 if none."""
+    least = stats.log_margin(margin)
+    begin = (boundaries(values) or [0])[-1]
+    for count in range(min(PENDING, len(values) - begin - MIN_SEGMENT), 0, -1):
+        centre = math.log(stats.median(values[begin:len(values) - count]))
+        tail = [math.log(value) - centre for value in values[-count:]]
+        if all(d > least for d in tail) or all(d < -least for d in tail):
+            return count
+    return 0
