@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from . import benchbin, build, duet, files, fingerprint, results, stats, table, tree
+from . import benchbin, build, duet, files, fingerprint, results, stats, sweep, table, tree
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 
 SUITES = ("headline", "quick", "full")
@@ -73,6 +73,9 @@ def add_parser(subparsers):
                                                    f"(headline: {DEFAULT_ERA})")
     parser.add_argument("--variant", metavar="V", help="only this variant, against its baseline")
     parser.add_argument("--frags", metavar="N", help="only this number of fragments")
+    parser.add_argument("--sweep", metavar="KEY=A:B", help="instead of the default values, every one from A to B of this "
+                                                           "key, on each selected operation that has it; also written "
+                                                           "as CSV beside the result (with --suite full: more samples)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
     parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (100; quick 60; full 900)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
@@ -224,6 +227,9 @@ class Request:
 
     def __init__(self, args):
         self.suite = one_of(args.suite, "--suite", SUITES)
+        self.sweep = None if args.sweep is None else sweep.Sweep(args.sweep)
+        if self.sweep and self.suite == "headline":
+            self.suite = "quick"
         self.filter = expression(args.filter)
         self.filter_text = args.filter
         self.era = None if args.era is None else one_of(args.era, "--era", ERAS)
@@ -236,6 +242,8 @@ class Request:
         self.out, self.json = args.out, args.json
         if self.out is not None:
             files.refuse_existing(self.out)
+            if self.sweep:
+                files.refuse_existing(Path(self.out).with_suffix(".csv"))
             if self.json is not None and os.path.abspath(self.out) == os.path.abspath(self.json):
                 raise UserError(f"--json {self.json}: that is --out already")
 
@@ -263,7 +271,8 @@ class Request:
     def empty(self):
         given = [f"--filter {self.filter_text}" if self.filter_text else "",
                  f"--era {self.era}" if self.era else "", f"--variant {self.variant}" if self.variant else "",
-                 f"--frags {self.frags}" if self.frags is not None else ""]
+                 f"--frags {self.frags}" if self.frags is not None else "",
+                 f"--sweep {self.sweep.text}" if self.sweep else ""]
         return UserError(f"no case of suite {self.suite} matches {' '.join(filter(None, given)) or 'anything'}")
 
 
@@ -292,15 +301,17 @@ def headline_cells(request, cpus):
 
 
 def survey_cells(request, binaries):
-    """Every case of the binaries' default grids that the request selects."""
+    """Every case of the binaries' default grids, or of the sweep, that the request selects."""
     cells = []
     for binary in binaries.values():
         for operation in binary.operations():
-            for case in operation["cases"]:
+            selected = [case for case in operation["cases"] if request.filter.search(case)]
+            if request.sweep:
+                selected = request.sweep.cases({**operation, "cases": selected}) if selected else []
+            for case in selected:
                 keys = benchbin.split_name(case)[1]
                 wanted = (("era", request.era), ("variant", request.variant), ("frags", request.frags))
-                if all(value is None or keys.get(key) == str(value) for key, value in wanted) and \
-                        request.filter.search(case):
+                if all(value is None or keys.get(key) == str(value) for key, value in wanted):
                     cells.append(duet.SurveyCell(duet.Side(binary, case, "single"), **SURVEY[request.suite]))
     if not cells:
         raise request.empty()
@@ -626,9 +637,15 @@ def deliver(request, engine, result):
     results.write(path, result)
     if request.json not in (None, "-"):
         results.write(request.json, result)
+    if request.sweep:
+        files.write_new(path.with_suffix(".csv"), request.sweep.table(ours["cases"], {
+            row["name"]: row["skb"].get("bytes_per_op") for row in result["benchmarks"]}))
     with contextlib.suppress(ValueError):
         path = path.relative_to(Path.cwd())
-    out.write("\n".join([""] + table.result_line(path, ours["baseline"])) + "\n")
+    lines = table.result_line(path, ours["baseline"])
+    if request.sweep:
+        lines += table.broken(f"sweep   {path.with_suffix('.csv')}")
+    out.write("\n".join([""] + lines) + "\n")
     if engine.interrupted:
         sys.stderr.write("skbench: interrupted, what was measured is written and marked partial\n")
     return status

@@ -122,7 +122,8 @@ def main(argv):
     elif "list" in flags:
         frags = {"name": "frags", "lo": 1, "hi": PLAN["max_skb_frags"]}
         words = {"name": "frags", "words": PLAN["frags"]} if PLAN["frags"] else frags
-        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [], "cases": PLAN["cases"]},
+        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [{"name": "frags", "lo": 0, "hi": 17}],
+                           "cases": PLAN["cases"]},
                           {"name": "tcp/trim", "summary": "invented", "keys": [words], "cases": []}]}
     elif "machine" in flags:
         speeds = {"p10": 20.0, "p50": 20.5, "p90": 21.0}

@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import copy
+import csv
 import io
 import json
 import math
@@ -21,7 +22,7 @@ import unittest
 from unittest import mock
 
 import support
-from skbench_lib import aa, benchbin, results, run, stats, table
+from skbench_lib import aa, benchbin, results, run, stats, sweep, table
 
 SEED = 2012
 QUICK = ("--filter", "frags:16.*complete:same.*slub", "--seed", "1")
@@ -364,6 +365,37 @@ class Survey(Case):
         self.assertEqual(len(values), 50)
         self.assertIn(None, values)
         self.assertIn("the run ended before it", out)
+
+
+class Sweep(Case):
+    def test_every_value_and_a_csv(self):
+        fake = self.fake(sigma=0.01)
+        status, out, err = fake.run("run", "--sweep", "frags=0:3", "--filter", "skb/clone", "--out", self.out)
+        self.assertEqual((status, err), (0, ""))
+        self.narrow(out)
+        names = [f"skb/clone/frags:{n}/alloc:slub" for n in range(4)]
+        self.assertEqual([c["case"] for c in ours(read(self.out))["cases"]], names)
+        with open(self.out.with_suffix(".csv"), encoding="utf-8", newline="") as text:
+            rows = list(csv.DictReader(text))
+        self.assertEqual(list(rows[0]), sweep.COLUMNS)
+        self.assertEqual([(row["case"], row["key"], row["value"]) for row in rows],
+                         [(name, "frags", str(n)) for n, name in enumerate(names)])
+        self.assertTrue(all(float(row["lo"]) <= float(row["ns_per_op"]) <= float(row["hi"]) for row in rows))
+
+    def test_bad_input(self):
+        fake = self.fake()
+        for text, words in (("frags", "KEY=A:B is needed"), ("frags=3:1", "KEY=A:B is needed"),
+                            ("frags=-1:3", "KEY=A:B is needed"), ("frags=0:5000", "at most 1000 values"),
+                            ("frags=0:18", "takes frags from 0 to 17"), ("nope=0:3", "no case of suite quick matches")):
+            with self.subTest(text=text):
+                status, out, err = fake.run("run", "--sweep", text, "--out", self.out)
+                self.assertEqual((status, out), (2, ""))
+                self.one_line(err, words)
+                self.assertFalse(self.out.exists())
+        self.out.with_suffix(".csv").write_text("mine")
+        status, _, err = fake.run("run", "--sweep", "frags=0:1", "--out", self.out)
+        self.assertEqual(status, 2)
+        self.one_line(err, "never overwritten")
 
 
 class AA(Case):
