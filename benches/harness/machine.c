@@ -5,71 +5,17 @@
  */
 #include "benches/harness/clock.h"
 #include "benches/harness/json.h"
+#include "benches/harness/latency.h"
 #include "benches/harness/modes.h"
 #include "benches/harness/session.h"
 #include "benches/harness/stats.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define ROUNDS 51
-
-/* Ping-pong: the line goes to the other CPU and back, TRIPS times a round. */
-#define TRIPS 500
-
-struct pong {
-	struct {
-		int v;
-	} ball ____cacheline_aligned; /* odd: the other CPU's turn */
-	unsigned int cpu ____cacheline_aligned;
-	int pinned; /* bench_cpu_pin()'s answer, released by the first pong */
-};
-
-static void *pong_main(void *arg)
-{
-	struct pong *p = arg;
-
-	p->pinned = bench_cpu_pin(p->cpu);
-	for (int i = 0; i < ROUNDS * TRIPS; i++) {
-		while (smp_load_acquire(&p->ball.v, SKB_C_OTHER) != 2 * i + 1)
-			cpu_relax();
-		smp_store_release(&p->ball.v, 2 * i + 2, SKB_C_OTHER);
-	}
-	return NULL;
-}
-
-static void ping(struct pong *p, int i)
-{
-	smp_store_release(&p->ball.v, 2 * i + 1, SKB_C_OTHER);
-	while (smp_load_acquire(&p->ball.v, SKB_C_OTHER) != 2 * i + 2)
-		cpu_relax();
-}
-
-/* One way between CPUs A (the caller's) and B, in ns a round, sorted. 0 or an errno. */
-static int core_to_core(unsigned int b, double *ns)
-{
-	static struct pong p;
-	pthread_t thread;
-	int ret;
-
-	p.cpu = b;
-	ret = pthread_create(&thread, NULL, pong_main, &p);
-	if (ret)
-		return ret;
-	for (int round = 0, i = 0; round < ROUNDS; round++) {
-		u64 start = bench_wall_ns();
-
-		for (int trip = 0; trip < TRIPS; trip++)
-			ping(&p, i++);
-		ns[round] = (double)(bench_wall_ns() - start) / (2 * TRIPS);
-	}
-	pthread_join(thread, NULL);
-	sort_values(ns, ROUNDS);
-	return -p.pinned;
-}
+#define ROUNDS LATENCY_ROUNDS
 
 /* The copy of a receive path: 45 packets of 1448 bytes, about 64 KB, out of a set of SET bytes into one buffer. */
 #define PIECE  1448
@@ -158,7 +104,7 @@ static void print_core_to_core(struct json *j, const struct bench_cpus *cpus)
 			 "one CPU: there is no other to pass a line to");
 		return;
 	}
-	ret = core_to_core(cpus->cpu[1], v);
+	ret = latency_core_to_core(cpus->cpu[0], cpus->cpu[1], v);
 	if (ret) {
 		json_null(j, "core_to_core_ns");
 		json_str(j, "core_to_core_ns_reason", strerror(ret));

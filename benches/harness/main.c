@@ -96,6 +96,8 @@ static enum bench_status dispatch(const struct bench_options *o)
 		return bench_calibrate(o);
 	case MODE_INSTRUCTIONS:
 		return bench_instructions(o);
+	case MODE_LATENCY:
+		return bench_latency(o);
 	default:
 		return bench_machine(o);
 	}

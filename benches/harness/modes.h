@@ -8,6 +8,7 @@
 enum bench_status bench_list(void);
 enum bench_status bench_context(void);
 enum bench_status bench_machine(const struct bench_options *o);
+enum bench_status bench_latency(const struct bench_options *o);
 enum bench_status bench_check(const struct bench_options *o);
 enum bench_status bench_sample(const struct bench_options *o);
 enum bench_status bench_calibrate(const struct bench_options *o);

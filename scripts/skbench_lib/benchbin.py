@@ -134,6 +134,11 @@ class BenchBinary:
         return self._need(case, answer, "n", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1,
                           "an integer of at least 1")
 
+    def latency(self, cpus=None):
+        """[{"a", "b", "p10", "p50", "p90"}]: ns that a cache line takes between each two CPUs."""
+        answer = self._ask("", ["--skb_latency", *self._cpus(cpus)])
+        return self._need("", answer, "pairs", lambda v: isinstance(v, list) and v, "a list of pairs")
+
     def ledger(self, case):
         """The rows of the case's op ledger (traced binaries only), each a dict with its phase and its counts."""
         answer = self._ask(case, [f"--skb_ledger={case}"])

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 
-from .errors import OK
+from . import benchbin, run
+from .errors import IMPOSSIBLE, OK, UserError
 from .files import text_stream, write_json
 from .fingerprint import Missing, Reader, allowed_cpus, caches, cpu_list
 
@@ -18,12 +19,19 @@ def add_parser(subparsers):
     parser = subparsers.add_parser(
         "topology", help="CPUs, caches, nodes, and what can and cannot be measured here",
         description="Shows the CPUs, caches and NUMA nodes of this machine, and what can be measured on it.")
+    parser.add_argument("--latency", action="store_true",
+                        help="also measure how long a cache line takes between each two CPUs (builds what is needed)")
+    parser.add_argument("--cpus", metavar="LIST", help="with --latency: only these CPUs, as in 0,2-3")
     parser.add_argument("--json", metavar="FILE", help="write one JSON object to FILE (- for standard output)")
     parser.set_defaults(func=main)
 
 
 def main(args):
+    if args.cpus and not args.latency:
+        raise UserError("--cpus chooses what --latency measures: give both")
     machine = read(Reader())
+    if args.latency:
+        machine["latency"] = latency(run.cpus_from(args.cpus))
     out = text_stream(args.json)
     for line in lines(machine):
         print(line, file=out)
@@ -82,6 +90,29 @@ def read(reader, allowed=None):
     return machine
 
 
+def latency(cpus):
+    """[{"a", "b", "p10", "p50", "p90"}], ns one way between each two of CPUS (None: all that are allowed)."""
+    binary = next(iter(run.bench_binaries(run.bench_directory()).values()))
+    try:
+        return binary.latency(cpus)
+    except benchbin.NotPossible as reason:
+        raise UserError(str(reason), IMPOSSIBLE) from None
+
+
+def matrix(pairs):
+    """The lines of a table of all pairs: the median, one row and one column a CPU, in as many blocks as 80 columns need."""
+    cpus = sorted({pair["a"] for pair in pairs} | {pair["b"] for pair in pairs})
+    ns = {(pair["a"], pair["b"]): pair["p50"] for pair in pairs}
+    ns.update({(b, a): value for (a, b), value in list(ns.items())})
+    yield "a cache line from CPU to CPU, ns one way (median of 51 rounds)"
+    for start in range(0, len(cpus), 12):
+        columns = cpus[start:start + 12]
+        yield "CPU   " + "".join(f"{cpu:>6}" for cpu in columns)
+        for cpu in cpus:
+            yield f"{cpu:>4}  " + "".join(f"{ns[cpu, other]:6.0f}" if cpu != other else f"{'-':>6}"
+                                          for other in columns)
+
+
 def abilities(machine):
     """[{"what", "can", "text"}]: one sentence each; for what cannot be done here it names the remedy."""
     found = []
@@ -132,6 +163,9 @@ def lines(machine):
         size = "" if node["memory_kb"] is None else f", {node['memory_kb'] / 1048576:.1f} GB"
         distances = "" if node["distances"] is None else f", distances {' '.join(map(str, node['distances']))}"
         yield f"node    {node['node']}: CPUs {cpu_list(node['cpus'] or []) or 'none'}{size}{distances}"
+    if "latency" in machine:
+        yield ""
+        yield from matrix(machine["latency"])
     yield ""
     for ability in machine["abilities"]:
         first, *rest = _wrapped(ability["text"], 54)

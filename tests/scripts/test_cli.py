@@ -114,6 +114,25 @@ class Topology(unittest.TestCase):
         self.assertIn("ledger", done.stderr)  # what people read goes there
         self.assertLessEqual(max(map(len, skbench("topology").stdout.splitlines()[1:])), 80)
 
+    def test_matrix(self):
+        pairs = [{"a": a, "b": b, "p50": 100.0 * a + b} for a in range(14) for b in range(a + 1, 14)]
+        lines = list(topology.matrix(pairs))
+        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertEqual(len(lines), 1 + 2 * 15)
+        self.assertEqual(lines[2].split(), ["0", "-"] + [str(b) for b in range(1, 12)])
+        self.assertEqual(lines[-1].split(), ["13", "1213", "-"])
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU: no pair to measure")
+    def test_latency(self):
+        done = skbench("topology", "--latency", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for pair in json.loads(done.stdout)["latency"]:
+            self.assertTrue(0 < pair["p10"] <= pair["p50"] <= pair["p90"])
+        one = skbench("topology", "--latency", "--cpus", "0")
+        self.assertEqual((one.returncode, one.stdout), (4, ""))
+        self.assertIn("one CPU", one.stderr)
+        self.assertEqual(skbench("topology", "--cpus", "0").returncode, 2)
+
     def test_numbers(self):
         self.assertEqual(topology.numbers("0-2,5\n"), [0, 1, 2, 5])
         self.assertEqual(topology.numbers("\n"), [])
