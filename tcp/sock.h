@@ -68,12 +68,16 @@ struct sock {
 	u32 retrans_out;
 	u32 sacked_out;
 	u32 lost_out;
-	u32 delivered; /* segments acknowledged */
+	u32 delivered; /* segments acknowledged, by a SACK or an ACK: each once */
+	u8 sk_shutdown; /* SEND_SHUTDOWN: a FIN is queued */
 };
 
 #define TCP_MSS_ETHERNET 1448
 #define GSO_LEGACY_MAX	 65536
 #define TCP_GSO_MAX_SIZE (GSO_LEGACY_MAX - 1 - MAX_TCP_HEADER)
+#define TCP_MIN_GSO_SIZE 8 /* the smallest payload of a segment that a peer may ask for */
+#define TCP_MAX_SEGS	 65535 /* of one sk_buff: the count has 16 bits */
+#define SEND_SHUTDOWN	 2
 
 /*
  * A connected socket at sequence number 1 that sends into RING: MSS 1448, no window limit, send

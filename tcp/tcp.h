@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TCP's transmit side: build, send a clone, take ACKs, trim, retransmit.
+ * TCP's transmit side: build, send a clone, take ACKs and SACKs, trim, cut, join, retransmit.
  *
  * Every function takes two constants: the era, and how partial ACKs trim. With both constant a call
  * is a direct call of one function per pair (tcp_ack_6_12_eager, ...).
@@ -61,7 +61,7 @@ static __always_inline u32 tcp_size_goal(const struct sock *sk)
  * Queues LEN bytes of FROM for sending: fills the last sk_buff of the write queue up to the size
  * goal, then new ones. Era 3.4 puts the first bytes of each into its head, later eras all into page
  * frags. Returns the bytes queued, which are fewer than LEN when the send buffer is full or memory
- * is short; -EAGAIN if none could be.
+ * is short; -EAGAIN if none could be; -EPIPE behind a FIN.
  */
 static __always_inline int tcp_sendmsg(const enum skb_era era, struct sock *sk, const void *from,
 				       u32 len)
@@ -75,6 +75,18 @@ static __always_inline int tcp_sendmsg_in_place(const enum skb_era era, struct s
 	return SKB_ERA_CALL(era, tcp_sendmsg_in_place, sk, len);
 }
 
+SKB_ERA_DECLARE(int, tcp_send_fin, struct sock *sk);
+
+/*
+ * Ends the stream: the last sk_buff of the write queue takes the FIN, an empty one if there is
+ * none. Nothing can be queued behind it (tcp_sendmsg() says -EPIPE). 0; -ENOMEM and nothing has
+ * changed; -EPIPE if it was ended before. Kernel: tcp_send_fin(), net/ipv4/tcp_output.c.
+ */
+static __always_inline int tcp_send_fin(const enum skb_era era, struct sock *sk)
+{
+	return SKB_ERA_CALL(era, tcp_send_fin, sk);
+}
+
 /*
  * --- sending (tcp_output.c)
  * --------------------------------------------------------------------------------
@@ -82,8 +94,6 @@ static __always_inline int tcp_sendmsg_in_place(const enum skb_era era, struct s
 
 TCP_DECLARE(int, tcp_transmit_skb, struct sock *sk, struct sk_buff *skb);
 TCP_DECLARE(int, tcp_write_xmit, struct sock *sk);
-TCP_DECLARE(int, tcp_fragment, struct sock *sk, struct sk_buff_head *queue, struct sk_buff *skb,
-	    u32 len, unsigned int mss);
 TCP_DECLARE(int, tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb, int segs);
 
 /*
@@ -100,8 +110,9 @@ static __always_inline int tcp_transmit_skb(const enum skb_era era, const enum t
 
 /*
  * Sends what the write queue holds, as far as the peer's window goes, and moves it to the
- * retransmit queue. Returns the number of sk_buffs sent. (An sk_buff that fits only in part waits
- * for more window.)
+ * retransmit queue. An sk_buff of which the window has room for at least one segment, but not for
+ * all, is cut behind the last segment that fits, and the rest waits; without memory for the cut all
+ * of it waits. Returns the number of sk_buffs sent.
  */
 static __always_inline int tcp_write_xmit(const enum skb_era era, const enum tcp_trim trim,
 					  struct sock *sk)
@@ -110,21 +121,12 @@ static __always_inline int tcp_write_xmit(const enum skb_era era, const enum tcp
 }
 
 /*
- * Cuts SKB, which is in QUEUE, after LEN bytes; the rest follows it in a new sk_buff, both counted
- * in segments of MSS. 0; -EINVAL if LEN is not within SKB; -ENOMEM: queue, sequence numbers and
- * counters are as before (the head may have become private).
- */
-static __always_inline int tcp_fragment(const enum skb_era era, const enum tcp_trim trim,
-					struct sock *sk, struct sk_buff_head *queue,
-					struct sk_buff *skb, u32 len, unsigned int mss)
-{
-	return TCP_CALL(era, trim, tcp_fragment, sk, queue, skb, len, mss);
-}
-
-/*
  * Sends SKB of the retransmit queue again, at most SEGS segments of it (era 3.4: one), without what
- * is acknowledged. 0; -EBUSY (6.x) if its clone is still below TCP; -EAGAIN if the window or (3.4)
- * what is below TCP forbids it; -ENOMEM, -ENOBUFS; -EINVAL if all of SKB is acknowledged.
+ * is acknowledged; if less than a segment is left of it, small ones behind it join it first
+ * (tcp_retrans_try_collapse()). A head whose headroom is beyond what csum_start can say stays
+ * behind, and a copy with the usual headroom goes. 0; -EBUSY (6.x) if its clone is still below TCP;
+ * -EAGAIN if the window or (3.4) what is below TCP forbids it; -ENOMEM, -ENOBUFS; -EINVAL if all of
+ * SKB is acknowledged.
  */
 static __always_inline int tcp_retransmit_skb(const enum skb_era era, const enum tcp_trim trim,
 					      struct sock *sk, struct sk_buff *skb, int segs)
@@ -143,6 +145,104 @@ static __always_inline void tcp_tsq_handler(const enum skb_era era, const enum t
 					    struct sock *sk)
 {
 	TCP_CALL(era, trim, tcp_tsq_handler, sk);
+}
+
+/*
+ * --- cutting (tcp_fragment.c)
+ * ------------------------------------------------------------------------------
+ */
+
+TCP_DECLARE(int, tcp_fragment, struct sock *sk, struct sk_buff_head *queue, struct sk_buff *skb,
+	    u32 len, unsigned int mss);
+TCP_DECLARE(int, tso_fragment, struct sock *sk, struct sk_buff *skb, u32 len, unsigned int mss);
+
+/*
+ * Cuts SKB, which is in QUEUE, after LEN bytes; the rest follows it in a new sk_buff, both counted
+ * in segments of MSS. A FIN goes with the rest. 0; -EINVAL if LEN is beyond SKB; -ENOMEM: queue,
+ * sequence numbers and counters are as before (the head may have become private). Since 6.1 -ENOMEM
+ * is also the answer for one in the middle of a retransmit queue that holds twice what the send
+ * buffer allows. BUG for an SKB with a frag_list, which a cut would leave behind. Kernel:
+ * tcp_fragment(), net/ipv4/tcp_output.c.
+ */
+static __always_inline int tcp_fragment(const enum skb_era era, const enum tcp_trim trim,
+					struct sock *sk, struct sk_buff_head *queue,
+					struct sk_buff *skb, u32 len, unsigned int mss)
+{
+	return TCP_CALL(era, trim, tcp_fragment, sk, queue, skb, len, mss);
+}
+
+/*
+ * The same for an SKB of the write queue that was never sent: it has no clone, no tag, and is in no
+ * count. Up to 6.1 one with linear bytes is left to tcp_fragment(); later there is none (BUG). 0;
+ * -EINVAL if LEN is not within SKB; -ENOMEM and nothing has changed. Kernel: tso_fragment(),
+ * net/ipv4/tcp_output.c.
+ */
+static __always_inline int tso_fragment(const enum skb_era era, const enum tcp_trim trim,
+					struct sock *sk, struct sk_buff *skb, u32 len,
+					unsigned int mss)
+{
+	return TCP_CALL(era, trim, tso_fragment, sk, skb, len, mss);
+}
+
+/*
+ * SKB stands for DECR segments fewer (negative: more) in every count of the retransmit queue that
+ * it is in. Kernel: tcp_adjust_pcount(), net/ipv4/tcp_output.c.
+ */
+static __always_inline void tcp_adjust_pcount(struct sock *sk, const struct sk_buff *skb, int decr)
+{
+	u8 sacked = TCP_SKB_CB(skb)->sacked;
+
+	sk->packets_out -= decr;
+	if (sacked & TCPCB_SACKED_ACKED)
+		sk->sacked_out -= decr;
+	if (sacked & TCPCB_SACKED_RETRANS)
+		sk->retrans_out -= decr;
+	if (sacked & TCPCB_LOST)
+		sk->lost_out -= decr;
+}
+
+/*
+ * --- joining (tcp_collapse.c)
+ * ------------------------------------------------------------------------------
+ */
+
+SKB_ERA_DECLARE(int, tcp_retrans_try_collapse, struct sock *sk, struct sk_buff *to, int space);
+
+/* True if what FROM holds may follow the bytes of TO in one sk_buff: no record ends there. */
+static __always_inline bool tcp_skb_can_collapse(const struct sk_buff *to,
+						 const struct sk_buff *from)
+{
+	(void)from; /* MPTCP's maps and zerocopy, which would have to match, are not in these */
+	return !TCP_SKB_CB(to)->eor;
+}
+
+/*
+ * skb_shift() of LEN bytes in PCOUNT segments, unless TO would hold 65535 * 8 bytes or more, or
+ * more than 65535 segments: with the smallest MSS more would not fit its 16-bit count. Returns LEN,
+ * or 0 and no byte has moved. The kernel has the limits since 2019; here they hold in every era.
+ */
+static __always_inline int tcp_skb_shift(const enum skb_era era, struct sk_buff *to,
+					 struct sk_buff *from, int pcount, u32 len)
+{
+	if (unlikely(to->len + len >= TCP_MAX_SEGS * TCP_MIN_GSO_SIZE))
+		return 0;
+	if (unlikely(tcp_skb_pcount(era, to) + pcount > TCP_MAX_SEGS))
+		return 0;
+	return skb_shift(era, to, from, len);
+}
+
+/*
+ * Joins to TO, which is about to be sent again, the sk_buffs that follow it in the retransmit
+ * queue, while all are single segments, not SACKed, without a clone below TCP, and fit into SPACE
+ * bytes and the window. Bytes move by skb_shift() (6.12), by a copy into the tailroom of TO (3.4,
+ * which looks only at sk_buffs without frags), by the one that can (6.1). Returns how many joined.
+ * Without memory fewer join; what did not is as before (its head may have become private). Kernel:
+ * tcp_retrans_try_collapse() and tcp_collapse_retrans(), net/ipv4/tcp_output.c.
+ */
+static __always_inline int tcp_retrans_try_collapse(const enum skb_era era, struct sock *sk,
+						    struct sk_buff *to, int space)
+{
+	return SKB_ERA_CALL(era, tcp_retrans_try_collapse, sk, to, space);
 }
 
 /*
@@ -188,13 +288,51 @@ static __always_inline int tcp_ack(const enum skb_era era, const enum tcp_trim t
 }
 
 /*
+ * --- SACKs (tcp_sack.c)
+ * ------------------------------------------------------------------------------------
+ */
+
+TCP_DECLARE(int, tcp_sack, struct sock *sk, u32 start, u32 end);
+SKB_ERA_DECLARE(void, tcp_mark_skb_lost, struct sock *sk, struct sk_buff *skb);
+
+/*
+ * The peer has what lies from START to END, too. Tags it in the retransmit queue: an sk_buff that
+ * the block covers in part is cut at a segment's boundary, so that only whole segments (or the rest
+ * of an sk_buff) are tagged; what follows an sk_buff that is SACKed already is shifted into it
+ * where that can be. Returns the segments that are newly SACKed; -EINVAL for a block that is empty,
+ * does not start behind snd_una or ends beyond what was sent, and nothing changes. Where memory is
+ * short for a cut the walk ends: what lies before is tagged, and a later SACK goes on.
+ *
+ * Lazy trimming: an sk_buff with noted bytes is trimmed before it is cut or takes part in a shift,
+ * at the price of a private head if its clone lives. Cuts count segments from seq, and after a
+ * shift nothing could say where the noted bytes end.
+ */
+static __always_inline int tcp_sack(const enum skb_era era, const enum tcp_trim trim,
+				    struct sock *sk, u32 start, u32 end)
+{
+	return TCP_CALL(era, trim, tcp_sack, sk, start, end);
+}
+
+/*
+ * SKB of the retransmit queue is taken for lost; if it was sent again and that was lost too, it is
+ * no longer counted as sent again. Nothing for one that is SACKed. Kernel: tcp_mark_skb_lost(),
+ * net/ipv4/tcp_input.c.
+ */
+static __always_inline void tcp_mark_skb_lost(const enum skb_era era, struct sock *sk,
+					      struct sk_buff *skb)
+{
+	SKB_ERA_CALL(era, tcp_mark_skb_lost, sk, skb);
+}
+
+/*
  * --- properties (tcp_check.c)
  * ------------------------------------------------------------------------------
  */
 
 /*
  * Checks what must hold between any two calls: geometry of every queued sk_buff, sequence numbers
- * that join, charges that add up (A1), segments that add up (A6). 0, or -1 with a sentence in ERR.
+ * that join, charges that add up (A1), segments that add up (A6), in all and by tag. 0, or -1 with
+ * a sentence in ERR.
  */
 int tcp_check_sock(const enum skb_era era, const enum tcp_trim trim, const struct sock *sk,
 		   char *err, size_t errlen);

@@ -66,6 +66,8 @@ _Static_assert(sizeof(struct tcp_skb_cb) == 48, "the whole of cb");
 #define TCPCB_EVER_RETRANS   0x80
 #define TCPCB_RETRANS	     (TCPCB_SACKED_RETRANS | TCPCB_EVER_RETRANS)
 
+#define SKB_GSO_TCPV4 1
+
 static __always_inline bool before(u32 a, u32 b)
 {
 	return (s32)(a - b) < 0;
@@ -93,13 +95,37 @@ static __always_inline void tcp_skb_pcount_clear(const enum skb_era era, struct 
 		shinfo_write(skb, gso_segs, 0);
 }
 
+/* N segments more, or fewer, for SKB, which nobody shares. */
+static __always_inline void tcp_skb_pcount_add(const enum skb_era era, struct sk_buff *skb, int n)
+{
+	if (era >= ERA_6_1)
+		TCP_SKB_CB(skb)->tcp_gso_segs += n;
+	else
+		shinfo_write(skb, gso_segs, (u16)(shinfo_read(skb, gso_segs) + n));
+}
+
+/* The payload of one segment of SKB, when segments were added to it or went; 0: a single one. */
+static __always_inline void tcp_skb_mss_set(const enum skb_era era, struct sk_buff *skb, u16 mss)
+{
+	if (era >= ERA_6_1) {
+		TCP_SKB_CB(skb)->tcp_gso_size = mss;
+	} else {
+		shinfo_write(skb, gso_size, mss);
+		shinfo_write(skb, gso_type, mss ? SKB_GSO_TCPV4 : 0);
+	}
+}
+
+/* The payload of one segment of SKB, of its only one too. */
+static __always_inline u32 tcp_skb_seglen(const enum skb_era era, const struct sk_buff *skb)
+{
+	return tcp_skb_pcount(era, skb) == 1 ? skb->len : (u32)tcp_skb_mss(era, skb);
+}
+
 /* Bytes of SKB that the peer has not acknowledged: all of them, unless trimming is lazy. */
 static __always_inline u32 tcp_skb_unacked(const enum tcp_trim trim, const struct sk_buff *skb)
 {
 	return trim == TRIM_OFFSET_ACK ? skb->len - TCP_SKB_CB(skb)->offset_ack : skb->len;
 }
-
-#define SKB_GSO_TCPV4 1
 
 /*
  * Works out in how many segments of MSS bytes the unacknowledged bytes of SKB go. Under 3.4 the

@@ -6,7 +6,8 @@
  * sk_buff of several segments is where the two variants part: eager trims now, offset_ack (the
  * patch of 2012) notes how far the ACK reached and recounts the segments, which allocates nothing,
  * touches no page and cannot fail. Bytes stay charged until the whole is acknowledged; seq may lie
- * before snd_una until then. Left out: RTT and rate samples, SACK, timers, congestion control.
+ * before snd_una until then. Left out: RTT and rate samples, timers, congestion
+ * control; SACKs are in tcp_sack.c.
  */
 #include "tcp/tcp.h"
 
@@ -40,10 +41,11 @@ static __always_inline void tcp_segs_acked(struct sock *sk, const struct sk_buff
 		sk->retrans_out -= segs;
 	if (unlikely(sacked & TCPCB_SACKED_ACKED))
 		sk->sacked_out -= segs;
+	else
+		sk->delivered += segs; /* else it was when the SACK came */
 	if (unlikely(sacked & TCPCB_LOST))
 		sk->lost_out -= segs;
 	sk->packets_out -= segs;
-	sk->delivered += segs;
 }
 
 static __always_inline int tcp_clean_rtx_queue(struct sock *sk, const enum skb_era era,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending: tcp_transmit_skb(), tcp_write_xmit(), tcp_fragment(), tcp_retransmit_skb(), and
- * tcp_wfree().
+ * Sending: tcp_transmit_skb(), tcp_write_xmit(), tcp_retransmit_skb(), and tcp_wfree().
  *
  * Kernel: net/ipv4/tcp_output.c, 3.4 and 6.12. What goes below TCP is a clone; the original stays
  * in the retransmit queue with nohdr set, so that the clone may write its headers into the shared
- * headroom. Left out: congestion window, pacing, TSO deferral and splitting at the window's edge,
- * MTU probing, collapsing of small sk_buffs on retransmission, the routing cache; the TSQ tasklet
- * (its work is tcp_tsq_handler(), for the lock holder to call).
+ * headroom. Left out: congestion window, Nagle, pacing, TSO deferral, MTU probing, the routing
+ * cache; the TSQ tasklet (its work is tcp_tsq_handler(), for the lock holder to call).
  */
 #include "tcp/tcp.h"
 
@@ -26,6 +24,9 @@ struct tcp_wire_header {
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct tcp_wire_header) == 66, "14 + 20 + 32 bytes");
+
+#define TCP_CSUM_OFFSET \
+	(offsetof(struct tcp_wire_header, check) - offsetof(struct tcp_wire_header, source))
 
 /*
  * --- below TCP: the completion's half
@@ -79,54 +80,84 @@ static __always_inline void tcp_build_header(struct sk_buff *clone, const struct
 	h->window = __builtin_bswap16(512);
 	h->check = h->urg = 0;
 	memset(h->options, 1, sizeof(h->options));
+
+	/* The NIC sums from TCP's header on: where from is a field of 16 bits. */
+	clone->headers.transport_header =
+		skb_headroom(clone) + offsetof(struct tcp_wire_header, source);
+	clone->headers.csum = clone->headers.transport_header | TCP_CSUM_OFFSET << 16;
+}
+
+/* PACKET, a clone or a copy of SKB, goes below TCP. 0 or NET_XMIT_DROP, and it is gone. */
+static __always_inline int tcp_xmit_packet(struct sock *sk, struct sk_buff *skb,
+					   struct sk_buff *packet, const enum skb_era era)
+{
+	int pcount = tcp_skb_pcount(era, skb);
+	u16 flags = TCP_SKB_CB(skb)->tcp_flags;
+
+	packet->dev = NULL;
+	if (pcount > 1)
+		flags |= TCPHDR_PSH; /* so that the peer's GRO hands it up */
+	tcp_build_header(packet, TCP_SKB_CB(skb), flags);
+
+	skb_store(&packet->sk, sk, SKB_C_SHELL);
+	packet->destructor = era >= ERA_6_1 ? tcp_wfree : sock_wfree;
+	refcount_add(packet->truesize, &sk->sk_wmem_alloc, SKB_C_WMEM);
+	if (era >= ERA_6_1) {
+		/* Into the shared info, which the original has too by now. */
+		shinfo_write(packet, gso_segs, (u16)pcount);
+		shinfo_write(packet, gso_size, (u16)tcp_skb_mss(era, skb));
+		shinfo_write(packet, gso_type, SKB_GSO_TCPV4);
+	}
+	memset(packet->cb, 0, sizeof(packet->cb)); /* IP's now */
+
+	if (unlikely(!tx_ring_xmit(sk->ring, packet))) {
+		kfree_skb(era, packet);
+		return NET_XMIT_DROP;
+	}
+	return 0;
+}
+
+/*
+ * The anchor overlays route and destructor, which a clone takes over: the two stand between taking
+ * and giving back of what is there.
+ */
+static __always_inline struct skb_list_node tcp_skb_tsorted_save(struct sk_buff *skb,
+								 const enum skb_era era)
+{
+	struct skb_list_node anchor = skb->tcp_tsorted_anchor;
+
+	if (skb_anchored(era)) {
+		skb->_skb_refdst = 0;
+		skb->destructor = NULL;
+	}
+	return anchor;
+}
+
+static __always_inline void
+tcp_skb_tsorted_restore(struct sk_buff *skb, struct skb_list_node anchor, const enum skb_era era)
+{
+	if (skb_anchored(era))
+		skb->tcp_tsorted_anchor = anchor;
 }
 
 static __always_inline int do_tcp_transmit_skb(struct sock *sk, struct sk_buff *skb,
 					       const enum skb_era era, const enum tcp_trim trim)
 {
-	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
-	struct skb_list_node anchor = skb->tcp_tsorted_anchor;
+	struct skb_list_node anchor;
 	struct sk_buff *clone;
-	int pcount = tcp_skb_pcount(era, skb);
-	u16 flags = tcb->tcp_flags;
 
 	/*
 	 * The clone's control block belongs to IP from here: what offset_ack lies in must not be in
 	 * use.
 	 */
-	BUG_ON(trim == TRIM_OFFSET_ACK && tcb->offset_ack);
+	BUG_ON(trim == TRIM_OFFSET_ACK && TCP_SKB_CB(skb)->offset_ack);
 
-	/* The anchor overlays route and destructor, which a clone takes over. */
-	if (skb_anchored(era)) {
-		skb->_skb_refdst = 0;
-		skb->destructor = NULL;
-	}
+	anchor = tcp_skb_tsorted_save(skb, era);
 	clone = unlikely(skb_cloned(skb)) ? pskb_copy(era, skb) : skb_clone(era, skb);
-	if (skb_anchored(era))
-		skb->tcp_tsorted_anchor = anchor;
+	tcp_skb_tsorted_restore(skb, anchor, era);
 	if (unlikely(!clone))
 		return -ENOBUFS;
-	clone->dev = NULL;
-	if (pcount > 1)
-		flags |= TCPHDR_PSH; /* so that the peer's GRO hands it up */
-	tcp_build_header(clone, tcb, flags);
-
-	skb_store(&clone->sk, sk, SKB_C_SHELL);
-	clone->destructor = era >= ERA_6_1 ? tcp_wfree : sock_wfree;
-	refcount_add(clone->truesize, &sk->sk_wmem_alloc, SKB_C_WMEM);
-	if (era >= ERA_6_1) {
-		/* Into the shared info, which the original has too by now. */
-		shinfo_write(clone, gso_segs, (u16)pcount);
-		shinfo_write(clone, gso_size, (u16)tcp_skb_mss(era, skb));
-		shinfo_write(clone, gso_type, SKB_GSO_TCPV4);
-	}
-	memset(clone->cb, 0, sizeof(clone->cb)); /* IP's now */
-
-	if (unlikely(!tx_ring_xmit(sk->ring, clone))) {
-		kfree_skb(era, clone);
-		return NET_XMIT_DROP;
-	}
-	return 0;
+	return tcp_xmit_packet(sk, skb, clone, era);
 }
 
 static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb,
@@ -138,17 +169,43 @@ static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_b
 	sk->packets_out += tcp_skb_pcount(era, skb);
 }
 
+/* True if the peer's window takes SKB, or the first segment of it. */
+static __always_inline bool tcp_snd_wnd_test(const struct sock *sk, const struct sk_buff *skb,
+					     u32 mss)
+{
+	u32 end_seq = TCP_SKB_CB(skb)->end_seq;
+
+	if (skb->len > mss)
+		end_seq = TCP_SKB_CB(skb)->seq + mss;
+	return !after(end_seq, sk->snd_una + sk->snd_wnd);
+}
+
+/* How many bytes of SKB to send: all of it, or the whole segments that the window takes. */
+static __always_inline u32 tcp_mss_split_point(const struct sock *sk, const struct sk_buff *skb,
+					       u32 mss)
+{
+	u32 window = sk->snd_una + sk->snd_wnd - TCP_SKB_CB(skb)->seq;
+
+	return skb->len <= window ? skb->len : window - window % mss;
+}
+
 static __always_inline int do_tcp_write_xmit(struct sock *sk, const enum skb_era era,
 					     const enum tcp_trim trim)
 {
+	u32 mss = sk->mss_cache;
 	struct sk_buff *skb;
 	int sent = 0;
 
 	while ((skb = skb_peek(&sk->sk_write_queue))) {
-		if (after(TCP_SKB_CB(skb)->end_seq, sk->snd_una + sk->snd_wnd))
-			break;
+		u32 limit;
+
 		if (!tcp_skb_pcount(era, skb))
-			tcp_set_skb_tso_segs(era, trim, skb, sk->mss_cache);
+			tcp_set_skb_tso_segs(era, trim, skb, mss);
+		if (!tcp_snd_wnd_test(sk, skb, mss))
+			break;
+		limit = tcp_mss_split_point(sk, skb, mss);
+		if (unlikely(skb->len > limit) && tso_fragment(era, trim, sk, skb, limit, mss))
+			break;
 		if (tcp_transmit_skb(era, trim, sk, skb) < 0)
 			break;
 		tcp_event_new_data_sent(sk, skb, era);
@@ -166,88 +223,6 @@ static __always_inline void do_tcp_tsq_handler(struct sock *sk, const enum skb_e
 		  SKB_C_WMEM); /* nobody else changes it while QUEUED is set */
 	tcp_write_xmit(era, trim, sk);
 	BUG_ON(refcount_dec_and_test(&sk->sk_wmem_alloc, SKB_C_WMEM));
-}
-
-/*
- * --- split
- * -------------------------------------------------------------------------------------------------
- */
-
-static __always_inline void tcp_adjust_pcount(struct sock *sk, const struct sk_buff *skb, int decr)
-{
-	u8 sacked = TCP_SKB_CB(skb)->sacked;
-
-	sk->packets_out -= decr;
-	if (sacked & TCPCB_SACKED_ACKED)
-		sk->sacked_out -= decr;
-	if (sacked & TCPCB_SACKED_RETRANS)
-		sk->retrans_out -= decr;
-	if (sacked & TCPCB_LOST)
-		sk->lost_out -= decr;
-}
-
-static __always_inline int do_tcp_fragment(struct sock *sk, struct sk_buff_head *queue,
-					   struct sk_buff *skb, u32 len, unsigned int mss,
-					   const enum skb_era era, const enum tcp_trim trim)
-{
-	struct tcp_skb_cb *a = TCP_SKB_CB(skb), *b;
-	int old = tcp_skb_pcount(era, skb), err;
-	u32 linear = skb_headlen(skb) > len ? skb_headlen(skb) - len : 0, nlen;
-	struct sk_buff *buff;
-
-	if (len > skb->len)
-		return -EINVAL;
-
-	err = era < ERA_6_1 ? (skb_is_nonlinear(skb) ? skb_unclone(era, skb) : 0)
-			    : skb_unclone_keeptruesize(era, skb);
-	if (unlikely(err))
-		return -ENOMEM;
-	buff = alloc_skb_fclone(era, linear + MAX_TCP_HEADER, sk->node);
-	if (unlikely(!buff))
-		return -ENOMEM;
-	skb_reserve(buff, MAX_TCP_HEADER);
-	buff->headers.ip_summed = skb->headers.ip_summed;
-	skb_anchor_init(era, buff);
-
-	sk_wmem_schedule(era, sk, buff->truesize); /* forced: a cut must not fail for the budget */
-	sk_wmem_queued_add(sk, buff->truesize);
-	sk_mem_charge(sk, buff->truesize);
-	nlen = skb->len - len - linear;
-	buff->truesize += nlen;
-	skb->truesize -= nlen;
-
-	b = TCP_SKB_CB(buff);
-	b->seq = a->seq + len;
-	b->end_seq = a->end_seq;
-	a->end_seq = b->seq;
-	b->tcp_flags = a->tcp_flags;
-	a->tcp_flags &= ~(TCPHDR_FIN | TCPHDR_PSH);
-	b->sacked = a->sacked;
-	b->eor = a->eor;
-	a->eor = 0;
-	b->tx = a->tx;
-
-	if (trim == TRIM_OFFSET_ACK) {
-		/* Each half keeps what was noted of its own bytes. */
-		u32 noted = a->offset_ack;
-
-		a->offset_ack = min(noted, len);
-		b->offset_ack = noted - a->offset_ack;
-	}
-
-	skb_split(skb, buff, len);
-	buff->tstamp = skb->tstamp;
-
-	tcp_set_skb_tso_segs(era, trim, skb, mss);
-	tcp_set_skb_tso_segs(era, trim, buff, mss);
-	if (!tcp_skb_unacked(trim, skb))
-		tcp_skb_pcount_clear(era, skb); /* all of it was counted when it was acknowledged */
-	if (!before(sk->snd_nxt, b->end_seq))
-		tcp_adjust_pcount(sk, skb,
-				  old - tcp_skb_pcount(era, skb) - tcp_skb_pcount(era, buff));
-	__skb_header_release(buff);
-	__skb_queue_after(queue, skb, buff);
-	return 0;
 }
 
 /*
@@ -291,9 +266,12 @@ static __always_inline int tcp_may_retransmit(struct sock *sk, const struct sk_b
 	return 0;
 }
 
-/* How many bytes of SKB go out, MSS-sized pieces in the peer's window; negative: none. */
+/*
+ * How many bytes of SKB go out, MSS-sized pieces in the peer's window; negative: none. *SPACE is
+ * what one segment may hold there.
+ */
 static __always_inline int tcp_retransmit_len(const struct sock *sk, const struct sk_buff *skb,
-					      int segs)
+					      int segs, int *space)
 {
 	u32 seq = TCP_SKB_CB(skb)->seq, mss = sk->mss_cache, len = mss * segs;
 	s32 avail = (s32)(sk->snd_una + sk->snd_wnd - seq);
@@ -303,16 +281,58 @@ static __always_inline int tcp_retransmit_len(const struct sock *sk, const struc
 			return -EAGAIN;
 		avail = mss;
 	}
+	*space = min((u32)avail, mss);
 	if ((u32)avail < len)
 		len = (u32)avail > mss ? avail - avail % mss : (u32)avail;
 	return len;
+}
+
+/*
+ * A copy of SKB with a head of its own, of the usual headroom, and the same pages. NULL: no memory.
+ * Kernel: __pskb_copy() with MAX_TCP_HEADER, net/core/skbuff.c.
+ */
+static __always_inline struct sk_buff *tcp_copy_headroom(struct sk_buff *skb, int node,
+							 const enum skb_era era)
+{
+	unsigned int headlen = skb_headlen(skb), nr_frags = shinfo_read(skb, nr_frags);
+	struct sk_buff *copy = alloc_skb(era, MAX_TCP_HEADER + headlen, node);
+
+	if (unlikely(!copy))
+		return NULL;
+	skb_reserve(copy, MAX_TCP_HEADER);
+	skb_memcpy(skb_put(copy, headlen), skb->data, headlen, SKB_C_HEAD);
+	for (unsigned int i = 0; i < nr_frags; i++) {
+		const skb_frag_t *f = &skb_shinfo(skb)->frags[i];
+
+		skb_frag_ref(skb, i);
+		skb_add_rx_frag(copy, i, f->page, f->offset, f->len, f->len);
+	}
+	skb_shinfo(copy)->flags |= skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG;
+	copy->headers.ip_summed = skb->headers.ip_summed;
+	copy->tstamp = skb->tstamp;
+	return copy;
+}
+
+/*
+ * Trimming and joining move data on in its head; TCP's header would start where 16 bits cannot say
+ * it. A private copy with the usual headroom goes instead. The kernel has this since 3.9; here it
+ * holds in every era.
+ */
+static __always_inline int tcp_transmit_copy(struct sock *sk, struct sk_buff *skb,
+					     const enum skb_era era)
+{
+	struct sk_buff *copy = tcp_copy_headroom(skb, sk->node, era);
+
+	if (unlikely(!copy))
+		return -ENOBUFS;
+	return tcp_xmit_packet(sk, skb, copy, era);
 }
 
 static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff *skb, int segs,
 						 const enum skb_era era, const enum tcp_trim trim)
 {
 	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
-	int err, len;
+	int err, len, space;
 
 	err = tcp_may_retransmit(sk, skb, era);
 	if (err)
@@ -330,7 +350,7 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 		 */
 		tcp_adjust_pcount(sk, skb, old - tcp_skb_pcount(era, skb));
 	}
-	len = tcp_retransmit_len(sk, skb, era < ERA_6_1 ? 1 : segs);
+	len = tcp_retransmit_len(sk, skb, era < ERA_6_1 ? 1 : segs, &space);
 	if (len < 0)
 		return len;
 	if (skb->len > (u32)len) {
@@ -343,8 +363,11 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 			return -ENOMEM;
 		tcp_set_skb_tso_segs(era, trim, skb, sk->mss_cache);
 		tcp_adjust_pcount(sk, skb, old - tcp_skb_pcount(era, skb));
+		if (skb->len < (u32)space)
+			tcp_retrans_try_collapse(era, sk, skb, space);
 	}
-	err = tcp_transmit_skb(era, trim, sk, skb);
+	err = unlikely(skb_headroom(skb) >= 0xFFFF) ? tcp_transmit_copy(sk, skb, era)
+						    : tcp_transmit_skb(era, trim, sk, skb);
 	tcb->sacked |= TCPCB_EVER_RETRANS;
 	if (err < 0)
 		return err;
@@ -363,11 +386,6 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 	int tcp_write_xmit_##suffix(struct sock *sk)                                    \
 	{                                                                               \
 		return do_tcp_write_xmit(sk, era, trim);                                \
-	}                                                                               \
-	int tcp_fragment_##suffix(struct sock *sk, struct sk_buff_head *queue,          \
-				  struct sk_buff *skb, u32 len, unsigned int mss)       \
-	{                                                                               \
-		return do_tcp_fragment(sk, queue, skb, len, mss, era, trim);            \
 	}                                                                               \
 	void tcp_tsq_handler_##suffix(struct sock *sk)                                  \
 	{                                                                               \

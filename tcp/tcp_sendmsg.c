@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcp_sendmsg(): user data into the write queue.
+ * tcp_sendmsg(): user data into the write queue; tcp_send_fin(): its end.
  *
  * Kernel: tcp_sendmsg_locked() and tcp_stream_alloc_skb() in net/ipv4/tcp.c, 3.4 and 6.12. With a
  * page frag of order 3 65160 bytes lie in 2 or 3 frags, with order 0 (all there was before 3.7) in
@@ -122,6 +122,8 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 	struct sk_buff *skb;
 	bool nomem = false, fresh = false;
 
+	if (unlikely(sk->sk_shutdown & SEND_SHUTDOWN))
+		return -EPIPE;
 	while (copied < len && !nomem) {
 		u32 copy = 0, want;
 
@@ -151,6 +153,25 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 	return copied || !len ? (int)copied : -EAGAIN;
 }
 
+static __always_inline int do_tcp_send_fin(struct sock *sk, const enum skb_era era)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+
+	if (sk->sk_shutdown & SEND_SHUTDOWN)
+		return -EPIPE;
+	if (!skb) {
+		skb = tcp_stream_alloc_skb(sk, era);
+		if (unlikely(!skb))
+			return -ENOMEM;
+		tcp_skb_entail(sk, skb);
+	}
+	TCP_SKB_CB(skb)->tcp_flags |= TCPHDR_FIN;
+	TCP_SKB_CB(skb)->end_seq++;
+	sk->write_seq++;
+	sk->sk_shutdown |= SEND_SHUTDOWN;
+	return 0;
+}
+
 #define INSTANTIATE(suffix, era)                                             \
 	int tcp_sendmsg_##suffix(struct sock *sk, const void *from, u32 len) \
 	{                                                                    \
@@ -159,5 +180,9 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 	int tcp_sendmsg_in_place_##suffix(struct sock *sk, u32 len)          \
 	{                                                                    \
 		return do_tcp_sendmsg(sk, NULL, len, true, era);             \
+	}                                                                    \
+	int tcp_send_fin_##suffix(struct sock *sk)                           \
+	{                                                                    \
+		return do_tcp_send_fin(sk, era);                             \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)

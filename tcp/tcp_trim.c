@@ -17,6 +17,7 @@ u32 __pskb_trim_head(struct sk_buff *skb, u32 len)
 	u32 linear = min(len, skb_headlen(skb)), eat;
 	int nr_frags = shinfo_read(skb, nr_frags), kept = 0;
 
+	BUG_ON(shinfo_read(skb, frag_list) != NULL); /* its bytes would be left behind */
 	if (linear) {
 		__skb_pull(skb, linear);
 		len -= linear;
