@@ -7,6 +7,7 @@
  */
 #include "skb/skb_head.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What a new head and shell look like; bytes before tail are cleared, those behind are always
@@ -98,4 +99,13 @@ SKB_FOR_EACH_ERA(INSTANTIATE)
 void *skb_frag_address(const skb_frag_t *frag)
 {
 	return (char *)page_address(frag->page) + frag->offset;
+}
+
+void skb_over_panic(const struct sk_buff *skb, unsigned int n)
+{
+	char what[120];
+
+	snprintf(what, sizeof(what), "skb_put() of %u bytes at %u: need %u, have %u", n, skb->tail,
+		 skb->tail + n, skb->end);
+	skb_bug(__FILE__, __LINE__, what);
 }

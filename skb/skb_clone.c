@@ -5,28 +5,10 @@
  * Kernel: net/core/skbuff.c, skb_clone() and __skb_clone(). The free companion of a pair costs no
  * allocation. Since its owner is the only one that can start a clone while fclone_ref is 1, later
  * kernels store 2 there; 3.4 increments. (3.4 finds the companion free by its fclone field, later
- * kernels by fclone_ref: the answer is the same.) Left out: orphaning of zerocopy frags, references
- * on a route (dst) and on conntrack.
+ * kernels by fclone_ref: the answer is the same.) Left out: references on a route (dst) and on
+ * conntrack.
  */
 #include "skb/skb_head.h"
-
-#include <string.h>
-
-/* The fields that a clone takes over; class SHELL, not counted as bytes copied. */
-static __always_inline void __copy_skb_header(struct sk_buff *n, const struct sk_buff *skb)
-{
-	skb_trace(SKB_RANGE_READ, SKB_C_SHELL, skb, sizeof(*skb));
-	skb_trace(SKB_RANGE_WRITE, SKB_C_SHELL, n, sizeof(*n));
-	n->tstamp = skb->tstamp;
-	n->dev = skb->dev;
-	memcpy(n->cb, skb->cb, sizeof(n->cb));
-	n->_skb_refdst = skb->_skb_refdst;
-	n->_nfct = 0;
-	n->queue_mapping = skb->queue_mapping;
-	n->active_extensions = 0;
-	n->extensions = NULL;
-	memcpy(&n->headers, &skb->headers, sizeof(n->headers));
-}
 
 static __always_inline struct sk_buff *__skb_clone(struct sk_buff *n, struct sk_buff *skb)
 {
@@ -61,6 +43,8 @@ static __always_inline struct sk_buff *do_skb_clone(struct sk_buff *skb, const e
 	struct sk_buff_fclones *f = container_of(skb, struct sk_buff_fclones, skb1);
 	struct sk_buff *n;
 
+	if (skb_orphan_frags(era, skb))
+		return NULL;
 	/* Acquire: the companion's last owner has written to it. Pairs with its dec_and_test. */
 	if (skb->fclone == SKB_FCLONE_ORIG &&
 	    atomic_read_acquire(&f->fclone_ref.refs, SKB_C_FCLONE) == 1) {
@@ -84,9 +68,23 @@ static __always_inline struct sk_buff *do_skb_clone(struct sk_buff *skb, const e
 	return __skb_clone(n, skb);
 }
 
-#define INSTANTIATE(suffix, era)                                \
-	struct sk_buff *skb_clone_##suffix(struct sk_buff *skb) \
-	{                                                       \
-		return do_skb_clone(skb, era);                  \
+static __always_inline struct sk_buff *do_skb_morph(struct sk_buff *dst, struct sk_buff *src,
+						    const enum skb_era era)
+{
+	BUG_ON(skb_shared(dst));
+	if (dst->destructor)
+		dst->destructor(dst);
+	skb_release_data(era, dst);
+	return __skb_clone(dst, src);
+}
+
+#define INSTANTIATE(suffix, era)                                                     \
+	struct sk_buff *skb_clone_##suffix(struct sk_buff *skb)                      \
+	{                                                                            \
+		return do_skb_clone(skb, era);                                       \
+	}                                                                            \
+	struct sk_buff *skb_morph_##suffix(struct sk_buff *dst, struct sk_buff *src) \
+	{                                                                            \
+		return do_skb_morph(dst, src, era);                                  \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)

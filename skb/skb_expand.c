@@ -8,17 +8,19 @@
  *
  *   not cloned   no RMW; a head made and one freed; H + 48 + 16 n bytes copied, headroom included
  *   cloned       n gets, L holds and one RMW on dataref; a head made, none freed; the other owner,
- * when it lets go, puts the n pages and the L members and frees the head that both had cloned, and
- * the other owner lets go in between: the puts and the free happen here. Gets come before the
- *                release, or the pages would be freed under the new head.
+ *                when it lets go, puts the n pages and the L members and frees the head that both
+ *                had. One RMW more if there is a ubuf_info, which both hold then.
+ *   cloned, and the other owner lets go in between: the puts and the free happen here. Gets come
+ *                before the release, or the pages would be freed under the new head.
+ *   managed      n gets more, first of all: no frag may be shared without its reference. They stay
+ *                if no head is to be had.
  *
  * 3.4 slides the bytes inside the head it has if nobody shares it and the bucket has the room, and
- * never adjusts truesize. Left out: zerocopy (managed frags, copying of user pages, the uarg's
- * reference).
+ * never adjusts truesize; it knows no reference on a ubuf_info. Left out: copying of zerocopy frags
+ * that must not be shared, since they were copied when the clone was made.
  */
 #include "skb/skb_head.h"
 
-#include <errno.h>
 #include <string.h>
 
 static __always_inline bool skb_owns_head(const struct sk_buff *skb)
@@ -78,6 +80,8 @@ static __always_inline int do_pskb_expand_head(struct sk_buff *skb, int nhead, i
 	BUG_ON(nhead < 0);
 	BUG_ON(skb_shared(skb));
 
+	if (era >= ERA_6_1)
+		skb_zcopy_downgrade_managed(skb);
 	if (era < ERA_6_1) {
 		size = SKB_DATA_ALIGN(size);
 		if (skb_owns_head(skb) && skb_slide_head(skb, nhead, size))
@@ -91,9 +95,11 @@ static __always_inline int do_pskb_expand_head(struct sk_buff *skb, int nhead, i
 	skb_copy_shinfo(data + size, skb);
 
 	if (era < ERA_6_1 ? !skb_owns_head(skb) : skb_cloned(skb)) {
+		if (unlikely(skb_zcopy(skb)))
+			net_zcopy_get(skb_zcopy(skb));
 		for (int i = 0; i < shinfo_read(skb, nr_frags); i++)
 			skb_frag_ref(skb, i);
-		if (shinfo_read(skb, frag_list))
+		if (skb_has_frag_list(skb))
 			skb_clone_fraglist(shinfo->frag_list);
 		skb_release_data(era, skb);
 	} else {

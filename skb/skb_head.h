@@ -13,7 +13,7 @@
 
 #include "skb/page_alloc.h"
 #include "skb/page_frag.h"
-#include "skb/skbuff.h"
+#include "skb/skb_zcopy.h"
 
 #include <string.h>
 
@@ -89,6 +89,45 @@ static __always_inline void skb_copy_shinfo(void *to, const struct sk_buff *skb)
 	skb_memcpy(to, from, used, SKB_C_HEAD);
 #endif
 }
+
+/*
+ * What a clone or copy takes over beside bytes and lengths: the control block, the device, header
+ * offsets, but not where the head of N came from. Class SHELL, not counted as bytes copied.
+ */
+static __always_inline void __copy_skb_header(struct sk_buff *n, const struct sk_buff *skb)
+{
+	skb_trace(SKB_RANGE_READ, SKB_C_SHELL, skb, sizeof(*skb));
+	skb_trace(SKB_RANGE_WRITE, SKB_C_SHELL, n, sizeof(*n));
+	n->tstamp = skb->tstamp;
+	n->dev = skb->dev;
+	memcpy(n->cb, skb->cb, sizeof(n->cb));
+	n->_skb_refdst = skb->_skb_refdst;
+	n->_nfct = 0;
+	n->queue_mapping = skb->queue_mapping;
+	n->active_extensions = 0;
+	n->extensions = NULL;
+	memcpy(&n->headers, &skb->headers, sizeof(n->headers));
+}
+
+/* The same for a copy, which has a head and a shared info of its own. */
+static __always_inline void skb_copy_header(struct sk_buff *n, const struct sk_buff *skb)
+{
+	const struct skb_shared_info *from = skb_shinfo(skb);
+	struct skb_shared_info *to = skb_shinfo(n);
+	u32 object = n->headers.head_size;
+	u16 nid = n->headers.head_nid, alloc_cpu = n->headers.alloc_cpu;
+
+	__copy_skb_header(n, skb);
+	n->headers.head_size = object;
+	n->headers.head_nid = nid;
+	n->headers.alloc_cpu = alloc_cpu;
+	to->gso_size = from->gso_size;
+	to->gso_segs = from->gso_segs;
+	to->gso_type = from->gso_type;
+}
+
+/* Copies LEN bytes from offset OFF of SKB's payload to TO, part of a head. SKB holds that many. */
+void __skb_copy_bits(const struct sk_buff *skb, u32 off, void *to, u32 len);
 
 /* One hold more on each member of a frag_list. */
 static __always_inline void skb_clone_fraglist(struct sk_buff *list)

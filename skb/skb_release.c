@@ -6,7 +6,7 @@
  * eras differ in is how the last owner is found: up to 6.1 a cloned sk_buff always pays its RMW on
  * dataref; later, reading that one's own share is all that is left is enough. 3.4 pays an RMW on
  * fclone_ref at both frees of a pair, later kernels only where the other one may still live. Left
- * out: zerocopy completion, page_pool recycling, extensions, bulk freeing of list members.
+ * out: page_pool recycling, extensions, bulk freeing of list members.
  */
 #include "skb/skb_head.h"
 
@@ -32,9 +32,18 @@ static __always_inline void do_skb_release_data(struct sk_buff *skb, const enum 
 
 	if (!skb_data_unref(skb, shinfo, era))
 		return;
+	if (unlikely(skb_zcopy(skb))) {
+		bool managed = skb_zcopy_managed(skb);
+
+		/* Its owner may take the pages back from here on. */
+		skb_zcopy_clear(skb, true);
+		if (managed)
+			goto free_head;
+	}
 	for (int i = 0; i < shinfo_read(skb, nr_frags); i++)
 		__skb_frag_unref(&shinfo->frags[i]);
-	if (shinfo_read(skb, frag_list))
+free_head:
+	if (skb_has_frag_list(skb))
 		kfree_skb_list(era, shinfo->frag_list);
 	skb_free_head(skb);
 }

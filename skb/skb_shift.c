@@ -79,8 +79,10 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 	bool merge;
 
 	BUG_ON(shiftlen < 0 || (unsigned int)shiftlen > skb->len);
-	BUG_ON(shinfo_read(tgt, frag_list) || shinfo_read(skb, frag_list));
+	BUG_ON(skb_has_frag_list(tgt) || skb_has_frag_list(skb));
 	if (skb_headlen(skb) || !shiftlen)
+		return 0;
+	if (skb_zcopy(tgt) || skb_zcopy(skb))
 		return 0;
 
 	merge = skb_can_coalesce(tgt, to, first->page, first->offset);

@@ -2,9 +2,9 @@
 /*
  * skb_split(): cut an sk_buff in two.
  *
- * Kernel: net/core/skbuff.c. Frag descriptors move; only a frag that the cut goes through gets a
- * reference more. Left out: zerocopy. The flag that says "others may write these pages" goes where
- * the frags go.
+ * Kernel: net/core/skbuff.c, 6.12. Frag descriptors move; only a frag that the cut goes through
+ * gets a reference more, and a ubuf_info is held by both halves. The flag that says "others may
+ * write these pages" is both halves' then.
  */
 #include "skb/skb_head.h"
 
@@ -18,8 +18,6 @@ static void move_frags(struct sk_buff *skb, struct sk_buff *skb1, int from, int 
 	skb_trace(SKB_RANGE_WRITE, SKB_C_SHINFO, b->frags, n * sizeof(skb_frag_t));
 	memcpy(b->frags, &a->frags[from], n * sizeof(skb_frag_t));
 	shinfo_write(skb1, nr_frags, (u8)n);
-	if (n)
-		b->flags |= a->flags & SKBFL_SHARED_FRAG;
 }
 
 static void split_inside_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
@@ -71,8 +69,12 @@ void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
 	BUG_ON(len > skb->len);
 	BUG_ON(skb_is_nonlinear(skb) &&
 	       skb_cloned(skb)); /* the shared info would change under the clone */
-	BUG_ON(shinfo_read(skb, frag_list) != NULL);
+	BUG_ON(skb_has_frag_list(skb));
 	BUG_ON(skb1->len);
+	skb_zcopy_downgrade_managed(skb);
+	skb_shinfo(skb1)->flags |=
+		shinfo_read(skb, flags) & (SKBFL_SHARED_FRAG | SKBFL_PURE_ZEROCOPY);
+	skb_zerocopy_clone(skb1, skb);
 	if (len < skb_headlen(skb))
 		split_inside_header(skb, skb1, len);
 	else

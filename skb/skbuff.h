@@ -10,9 +10,11 @@
  *
  *   users       holders of one sk_buff. An operation that replaces the head needs users == 1.
  *   dataref     sk_buffs that share a head and its shared info: low half all of them, high half
- * those that only look at the payload (nohdr). fclone_ref  of a pair: 1 while one of the two lives,
- * 2 while both do. _refcount   of a page: once for each shared info whose frags name it, however
- * many sk_buffs share that info.
+ *               those that only look at the payload (nohdr).
+ *   fclone_ref  of a pair: 1 while one of the two lives, 2 while both do.
+ *   _refcount   of a page: once for each shared info whose frags name it, however many sk_buffs
+ *               share that info.
+ *   refcnt      of a ubuf_info (skb_zcopy.h): once for each shared info that names it.
  *
  *   An sk_buff has one owner at a time, the only one to call anything here on it. Two owners meet
  * in dataref, fclone_ref and the pages of a shared info, which is why the table below holds:
@@ -30,8 +32,11 @@
 #define SKB_SKBUFF_H
 
 #include "skb/era.h"
+#include "skb/llist.h"
 #include "skb/obj.h"
 #include "skb/page.h"
+
+#include <errno.h>
 
 #ifndef MAX_SKB_FRAGS
 #define MAX_SKB_FRAGS 17
@@ -58,6 +63,7 @@ struct sk_buff {
 		};
 		unsigned long rbnode[3];
 		struct skb_list_node list;
+		struct llist_node ll_node; /* on a lock-free list: next is it, too */
 	};
 	struct sock *sk;
 	u64 tstamp;
@@ -171,12 +177,23 @@ typedef struct skb_frag {
 	struct page *page;
 	u32 len;
 	u32 offset;
+#ifdef SKB_FRAG_PAD
+	u64 pad; /* to prove that nothing relies on 16 bytes */
+#endif
 } skb_frag_t;
 
 #define SKB_DATAREF_SHIFT 16
 #define SKB_DATAREF_MASK  ((1 << SKB_DATAREF_SHIFT) - 1)
 
-#define SKBFL_SHARED_FRAG (1 << 1) /* pages may be written by others too */
+/* skb_shared_info::flags */
+#define SKBFL_ZEROCOPY_ENABLE	(1 << 0) /* destructor_arg is a ubuf_info: skb_zcopy.h */
+#define SKBFL_SHARED_FRAG	(1 << 1) /* pages may be written by others too */
+#define SKBFL_PURE_ZEROCOPY	(1 << 2) /* no byte was copied: pages are not charged */
+#define SKBFL_DONT_ORPHAN	(1 << 3) /* a clone may share the user's pages */
+#define SKBFL_MANAGED_FRAG_REFS (1 << 4) /* frags hold no references: the ubuf_info's owner does */
+#define SKBFL_ZEROCOPY_FRAG	(SKBFL_ZEROCOPY_ENABLE | SKBFL_SHARED_FRAG)
+#define SKBFL_ALL_ZEROCOPY \
+	(SKBFL_ZEROCOPY_FRAG | SKBFL_PURE_ZEROCOPY | SKBFL_DONT_ORPHAN | SKBFL_MANAGED_FRAG_REFS)
 
 struct skb_shared_info {
 	u8 flags;
@@ -191,7 +208,7 @@ struct skb_shared_info {
 	u32 tskey;
 	atomic_t dataref; /* all before it is zeroed when a head is made */
 	u32 xdp_frags_size;
-	void *destructor_arg;
+	void *destructor_arg; /* with SKBFL_ZEROCOPY_ENABLE the ubuf_info */
 	skb_frag_t frags[MAX_SKB_FRAGS]; /* frag 0 shares dataref's line */
 };
 
@@ -216,8 +233,10 @@ _Static_assert(offsetof(struct skb_shared_info, frags) == 48, "frags at 48");
 #define SKB_SMALL_HEAD_SIZE \
 	SKB_HEAD_ALIGN(max((size_t)MAX_TCP_HEADER, (size_t)MAX_HEADER + 128 + 64))
 
+#ifndef SKB_FRAG_PAD
 _Static_assert(MAX_SKB_FRAGS != 17 || sizeof(struct skb_shared_info) == 320,
 	       "320 bytes with 17 frags");
+#endif
 
 /* --- accessors
  * ------------------------------------------------------------------------------------------- */
@@ -290,6 +309,11 @@ static __always_inline enum skb_class skb_shinfo_class(const struct sk_buff *skb
 #define shinfo_read(skb, field)	    skb_load(&skb_shinfo(skb)->field, skb_shinfo_class(skb))
 #define shinfo_write(skb, field, v) skb_store(&skb_shinfo(skb)->field, v, skb_shinfo_class(skb))
 
+static __always_inline bool skb_has_frag_list(const struct sk_buff *skb)
+{
+	return shinfo_read(skb, frag_list) != NULL;
+}
+
 /* True while another sk_buff shares the head. Reads only; for the owner of SKB. */
 static __always_inline bool skb_cloned(const struct sk_buff *skb)
 {
@@ -358,16 +382,20 @@ static __always_inline void skb_reserve(struct sk_buff *skb, unsigned int n)
 	skb->tail += n;
 }
 
+/* Ends the program: N bytes do not fit behind the tail of SKB. */
+__attribute__((noreturn, cold)) void skb_over_panic(const struct sk_buff *skb, unsigned int n);
+
 /*
- * N bytes more at the tail of a linear SKB; returns where they are. BUG without the room: say it
- * with skb_tailroom() before.
+ * N bytes more at the tail of a linear SKB; returns where they are. BUG without the room, with the
+ * sizes: ask skb_tailroom() before.
  */
 static __always_inline void *skb_put(struct sk_buff *skb, unsigned int n)
 {
 	unsigned char *p = skb_tail_pointer(skb);
 
 	BUG_ON(skb_is_nonlinear(skb));
-	BUG_ON(skb->tail + n > skb->end);
+	if (unlikely(skb->tail + n > skb->end))
+		skb_over_panic(skb, n);
 	skb->tail += n;
 	skb->len += n;
 	return p;
@@ -405,15 +433,17 @@ static __always_inline void __skb_frag_unref(skb_frag_t *frag)
 	put_page(frag->page);
 }
 
-/* A reference more, or less, on the page of frag I. */
+/* A reference more on the page of frag I. */
 static __always_inline void skb_frag_ref(struct sk_buff *skb, int i)
 {
 	__skb_frag_ref(&skb_shinfo(skb)->frags[i]);
 }
 
+/* One less; managed frags hold none. */
 static __always_inline void skb_frag_unref(struct sk_buff *skb, int i)
 {
-	__skb_frag_unref(&skb_shinfo(skb)->frags[i]);
+	if (likely(!(shinfo_read(skb, flags) & SKBFL_MANAGED_FRAG_REFS)))
+		__skb_frag_unref(&skb_shinfo(skb)->frags[i]);
 }
 
 /* Where the bytes of a frag lie. */
@@ -443,14 +473,16 @@ static __always_inline void skb_add_rx_frag(struct sk_buff *skb, int i, struct p
 	skb->truesize += truesize;
 }
 
-/* True if bytes at OFF of PAGE continue the last of I frags, so that it can grow instead of a new
- * one. */
+/*
+ * True if bytes at OFF of PAGE continue the last of I frags, so that it can grow instead of a new
+ * one. Never for a user's pages.
+ */
 static __always_inline bool skb_can_coalesce(struct sk_buff *skb, int i, const struct page *page,
 					     u32 off)
 {
 	const skb_frag_t *frag;
 
-	if (!i)
+	if (!i || shinfo_read(skb, flags) & SKBFL_ZEROCOPY_ENABLE)
 		return false;
 	frag = &skb_shinfo(skb)->frags[i - 1];
 	return page == frag->page && off == frag->offset + frag->len;
@@ -509,12 +541,16 @@ static __always_inline struct sk_buff *build_skb(const enum skb_era era, void *d
  * ------------------------------------------------------------- */
 
 SKB_ERA_DECLARE(struct sk_buff *, skb_clone, struct sk_buff *skb);
+SKB_ERA_DECLARE(struct sk_buff *, skb_morph, struct sk_buff *dst, struct sk_buff *src);
+SKB_ERA_DECLARE(struct sk_buff *, skb_copy, struct sk_buff *skb);
 SKB_ERA_DECLARE(struct sk_buff *, pskb_copy, struct sk_buff *skb);
 
 /*
  * A second sk_buff on the same head and pages: the companion if SKB is the first of a pair and it
  * is free, else a new shell. It has no socket and no destructor. One RMW (dataref); era 3.4 one
- * more on fclone_ref for a companion. NULL if no shell is to be had; SKB is then as before.
+ * more on fclone_ref for a companion. Zerocopy frags that must not be shared are copied first
+ * (skb_orphan_frags()). NULL if no shell or no page is to be had; SKB is then as before, but its
+ * frags may have been copied.
  */
 static __always_inline struct sk_buff *skb_clone(const enum skb_era era, struct sk_buff *skb)
 {
@@ -522,8 +558,29 @@ static __always_inline struct sk_buff *skb_clone(const enum skb_era era, struct 
 }
 
 /*
+ * DST, of which the caller is the only holder, lets go of what it has and becomes a clone of SRC;
+ * its shell stays. Returns DST. Cannot fail.
+ */
+static __always_inline struct sk_buff *skb_morph(const enum skb_era era, struct sk_buff *dst,
+						 struct sk_buff *src)
+{
+	return SKB_ERA_CALL(era, skb_morph, dst, src);
+}
+
+/*
+ * A copy that shares nothing: headroom and payload in one linear head. No RMW. NULL if memory is
+ * short; SKB is as before.
+ */
+static __always_inline struct sk_buff *skb_copy(const enum skb_era era, struct sk_buff *skb)
+{
+	return SKB_ERA_CALL(era, skb_copy, skb);
+}
+
+/*
  * A copy with a head of its own and the same pages, one reference more on each; members of a
- * frag_list are held, not copied. NULL if memory is short; SKB is as before.
+ * frag_list are held, not copied, and a ubuf_info is held once more. The copy's frags may be
+ * written by others if SKB's may. Zerocopy frags that must not be shared are copied first. NULL if
+ * memory is short; SKB is as before, but its frags may have been copied.
  */
 static __always_inline struct sk_buff *pskb_copy(const enum skb_era era, struct sk_buff *skb)
 {
@@ -580,7 +637,8 @@ SKB_ERA_DECLARE(int, skb_unclone_keeptruesize, struct sk_buff *skb);
 
 /*
  * Gives SKB a private head with NHEAD bytes more in front and NTAIL more behind; the pages stay
- * shared. 0, or -ENOMEM and SKB is as before. BUG for a shared SKB or a negative NHEAD.
+ * shared. 0, or -ENOMEM and SKB is as before, but that managed frags now hold their references. BUG
+ * for a shared SKB or a negative NHEAD.
  */
 static __always_inline int pskb_expand_head(const enum skb_era era, struct sk_buff *skb, int nhead,
 					    int ntail)
@@ -594,13 +652,126 @@ static __always_inline int skb_unclone(const enum skb_era era, struct sk_buff *s
 	return skb_cloned(skb) ? pskb_expand_head(era, skb, 0, 0) : 0;
 }
 
+/* The same if others may look at the headers, too; 4.x and later. 0 or -ENOMEM. */
+static __always_inline int skb_header_unclone(const enum skb_era era, struct sk_buff *skb)
+{
+	return skb_header_cloned(skb) ? pskb_expand_head(era, skb, 0, 0) : 0;
+}
+
 /*
- * The same, and truesize and the end of the head stay what they were, so that what a socket was
+ * The same as skb_unclone(), and truesize and the end of the head stay what they were, so that what a socket was
  * charged still holds (5.16 and later).
  */
 static __always_inline int skb_unclone_keeptruesize(const enum skb_era era, struct sk_buff *skb)
 {
 	return skb_cloned(skb) ? SKB_ERA_CALL(era, skb_unclone_keeptruesize, skb) : 0;
+}
+
+/* --- one's own
+ * ------------------------------------------------------------------------------ */
+
+/*
+ * An sk_buff that the caller alone holds: SKB itself, or else a clone of it, and the caller's hold
+ * on SKB is gone. NULL if no shell is to be had: the hold is gone, too.
+ */
+static __always_inline struct sk_buff *skb_share_check(const enum skb_era era, struct sk_buff *skb)
+{
+	if (skb_shared(skb)) {
+		struct sk_buff *n = skb_clone(era, skb);
+
+		kfree_skb(era, skb);
+		return n;
+	}
+	return skb;
+}
+
+/* The same for one whose head nobody shares: SKB itself, or a full copy of it. NULL as above. */
+static __always_inline struct sk_buff *skb_unshare(const enum skb_era era, struct sk_buff *skb)
+{
+	if (skb_cloned(skb)) {
+		struct sk_buff *n = skb_copy(era, skb);
+
+		kfree_skb(era, skb);
+		return n;
+	}
+	return skb;
+}
+
+/* --- trimming and pulling (skb_trim.c)
+ * ------------------------------------------------------------------------------ */
+
+SKB_ERA_DECLARE(int, ___pskb_trim, struct sk_buff *skb, u32 len);
+SKB_ERA_DECLARE(void *, __pskb_pull_tail, struct sk_buff *skb, u32 delta);
+SKB_ERA_DECLARE(void, skb_condense, struct sk_buff *skb);
+
+/* A linear SKB keeps its first LEN bytes, if it has more. The bytes stay in the head. */
+static __always_inline void skb_trim(struct sk_buff *skb, u32 len)
+{
+	if (skb->len <= len)
+		return;
+	BUG_ON(skb_is_nonlinear(skb));
+	skb->len = len;
+	skb->tail = skb->data - skb->head + len;
+}
+
+/*
+ * SKB keeps its first LEN bytes, if it has more. With frags the head becomes private first; frags
+ * and list members behind LEN are let go of, and an SKB without a socket is condensed (4.10 and
+ * later). 0; or -ENOMEM: lengths and bytes are as before, the head may be private, and members of a
+ * frag_list that others hold may be clones now. BUG for a shared SKB.
+ */
+static __always_inline int pskb_trim(const enum skb_era era, struct sk_buff *skb, u32 len)
+{
+	if (skb->len <= len)
+		return 0;
+	if (skb->data_len)
+		return SKB_ERA_CALL(era, ___pskb_trim, skb, len);
+	skb_trim(skb, len);
+	return 0;
+}
+
+/*
+ * Moves DELTA bytes (at most data_len, else BUG) from frags and frag_list to the tail of the linear
+ * part, which is made private and enlarged if need be. Frags without bytes left are let go of.
+ * Returns the new tail. NULL if memory is short: the payload is the same bytes, the head may be
+ * private. truesize changes only as an expansion changes it. BUG for a shared SKB.
+ */
+static __always_inline void *__pskb_pull_tail(const enum skb_era era, struct sk_buff *skb,
+					      u32 delta)
+{
+	return SKB_ERA_CALL(era, __pskb_pull_tail, skb, delta);
+}
+
+/* True if the first LEN bytes are linear now; false if there are not so many, or memory is short. */
+static __always_inline bool pskb_may_pull(const enum skb_era era, struct sk_buff *skb, u32 len)
+{
+	if (likely(len <= skb_headlen(skb)))
+		return true;
+	if (unlikely(len > skb->len))
+		return false;
+	return __pskb_pull_tail(era, skb, len - skb_headlen(skb)) != NULL;
+}
+
+/* N bytes less in front, of all kinds; NULL as pskb_may_pull() is false, and then none. */
+static __always_inline void *pskb_pull(const enum skb_era era, struct sk_buff *skb, u32 n)
+{
+	return pskb_may_pull(era, skb, n) ? __skb_pull(skb, n) : NULL;
+}
+
+/* All bytes become linear. 0 or -ENOMEM, as __pskb_pull_tail(). */
+static __always_inline int skb_linearize(const enum skb_era era, struct sk_buff *skb)
+{
+	return !skb_is_nonlinear(skb) || __pskb_pull_tail(era, skb, skb->data_len) ? 0 : -ENOMEM;
+}
+
+/*
+ * Lets go of all frags if their bytes fit behind the tail and nobody shares the head; then, and for
+ * a linear SKB, truesize is what the head alone costs. Otherwise nothing. Cannot fail. Not in 3.4,
+ * where it does nothing.
+ */
+static __always_inline void skb_condense(const enum skb_era era, struct sk_buff *skb)
+{
+	SKB_ERA_CALL(era, skb_condense, skb);
 }
 
 /* --- splitting (skb_split.c)
@@ -609,8 +780,9 @@ static __always_inline int skb_unclone_keeptruesize(const enum skb_era era, stru
 /*
  * SKB keeps its first LEN bytes, the empty SKB1 gets the rest. An SKB with frags must not be
  * cloned, none may hold a frag_list (BUG), and SKB1 needs tailroom for linear bytes that move.
- * truesize is the caller's to divide. One get if the cut lies inside a frag, else no RMW at all.
- * Cannot fail.
+ * truesize is the caller's to divide. One get if the cut lies inside a frag, one more hold on a
+ * ubuf_info, else no RMW at all; managed frags get their references first. SKB1's frags may be
+ * written by others if SKB's may. Cannot fail.
  */
 void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len);
 
@@ -624,8 +796,8 @@ SKB_ERA_DECLARE(int, skb_shift, struct sk_buff *tgt, struct sk_buff *skb, int sh
  * TGT; the lengths and truesize of both follow. A frag that continues TGT's last one grows it. The
  * owner of both calls it; owners of their clones may let go at the same time.
  *
- * Returns SHIFTLEN; or 0 if SKB has linear bytes, TGT's frags do not suffice, memory for a private
- * head is short or SHIFTLEN is 0: then no byte, length or reference has changed, but either may
+ * Returns SHIFTLEN; or 0 if SKB has linear bytes, either has a ubuf_info, TGT's frags do not
+ * suffice, memory for a private head is short or SHIFTLEN is 0: then no byte, length or reference has changed, but either may
  * have got a private head. BUG if either has a frag_list, whose bytes would be left behind. Kernel:
  * skb_shift(), net/core/skbuff.c.
  */

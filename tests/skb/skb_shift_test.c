@@ -3,59 +3,7 @@
  * skb_shift(): the golden trace T7, its being the inverse of skb_split(), every way to refuse, and
  * what a refusal leaves. Each runs in every era.
  */
-#include "skb/skb_check.h"
-#include "skb/skb_head.h"
-#include "tests/skb/mem_test.h"
-#include "tests/support/model.h"
-
-#include <string.h>
-
-#define for_each_era(era) for (enum skb_era era = ERA_3_4; era < SKB_ERA_NR; era++)
-
-static void good(const struct sk_buff *skb)
-{
-	char err[200] = "";
-
-	if (skb_check(skb, err, sizeof(err)))
-		fail_msg("%s", err);
-}
-
-static struct sk_buff *empty(enum skb_era era)
-{
-	struct sk_buff *skb = alloc_skb_fclone(era, MAX_TCP_HEADER, NUMA_NO_NODE);
-
-	assert_non_null(skb);
-	skb_reserve(skb, MAX_TCP_HEADER);
-	return skb;
-}
-
-/* LEN bytes at OFF of PAGE as the next frag; the reference is taken here. */
-static void frag(struct sk_buff *skb, struct page *page, u32 off, u32 len)
-{
-	get_page(page);
-	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, off, len, len);
-}
-
-static void is_frag(const struct sk_buff *skb, int i, const struct page *page, u32 off, u32 len)
-{
-	const skb_frag_t *f = &skb_shinfo(skb)->frags[i];
-
-	assert_true(i < skb_shinfo(skb)->nr_frags);
-	assert_ptr_equal(f->page, page);
-	assert_int_equal(f->offset, off);
-	assert_int_equal(f->len, len);
-}
-
-static struct page *block(unsigned int order)
-{
-	struct page *page = alloc_pages(order);
-	u8 *p = page_address(page);
-
-	assert_non_null(page);
-	for (u32 i = 0; i < PAGE_SIZE << order; i++)
-		p[i] = i * 7 + i / 256;
-	return page;
-}
+#include "tests/skb/skb_test.h"
 
 /* T7: [32768, 32392] cut at 28960 and joined again: one get and one put, all counters as before. */
 static void split_and_shift_back(void **state)
@@ -294,7 +242,7 @@ static void refused(void **state)
 	assert_int_equal(model_pages_in_use(), 0);
 }
 
-/* a21: a target gets "others may write these pages" with the bytes, and not with none. */
+/* A target gets "others may write these pages" with the bytes, and not with none. */
 static void shared_frag_flag(void **state)
 {
 	struct page *p = block(0);
@@ -324,6 +272,69 @@ static void shared_frag_flag(void **state)
 			assert_true(skb_shinfo(a)->flags & SKBFL_SHARED_FRAG);
 			kfree_skb(era, a);
 			kfree_skb(era, b);
+		}
+	}
+	put_page(p);
+	assert_int_equal(model_pages_in_use(), 0);
+}
+
+/*
+ * A part of a frag goes to an empty target, then the rest, which continues it: one get, one put,
+ * and as many references as before (commit a580ea994fd3 mends what took one kind and dropped
+ * another).
+ */
+static void part_then_rest(void **state)
+{
+	struct page *p = block(0);
+
+	(void)state;
+	for_each_era (era) {
+		struct sk_buff *a = empty(era), *b = empty(era);
+
+		frag(b, p, 0, 4096);
+		assert_int_equal(skb_shift(era, a, b, 1000), 1000);
+		assert_int_equal(page_count(p), 3);
+		is_frag(a, 0, p, 0, 1000);
+		assert_int_equal(skb_shift(era, a, b, 3096), 3096);
+		assert_int_equal(page_count(p), 2);
+		is_frag(a, 0, p, 0, 4096);
+		assert_int_equal(b->len, 0);
+		kfree_skb(era, a);
+		kfree_skb(era, b);
+		assert_int_equal(page_count(p), 1);
+	}
+	put_page(p);
+	assert_int_equal(model_pages_in_use(), 0);
+}
+
+/* A user's pages stay where they are: neither from nor to an sk_buff with a ubuf_info. */
+static void ignore_notify(struct ubuf_info_msgzc *uarg)
+{
+	(void)uarg;
+}
+
+static void zerocopy(void **state)
+{
+	struct ubuf_info_msgzc u;
+	struct page *p = block(0);
+
+	(void)state;
+	for_each_era (era) {
+		for (int to = 0; to < 2; to++) {
+			struct sk_buff *a = empty(era), *b = empty(era);
+
+			msg_zerocopy_init(&u, SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN,
+					  ignore_notify);
+			frag(a, p, 0, 100);
+			frag(b, p, 100, 100);
+			skb_zcopy_set(to ? a : b, &u.ubuf);
+			assert_int_equal(skb_shift(era, a, b, 50), 0);
+			assert_int_equal(skb_shift(era, a, b, 100), 0);
+			assert_true(a->len == 100 && b->len == 100);
+			assert_int_equal(u.ubuf.refcnt.refs.counter, 2);
+			kfree_skb(era, a);
+			kfree_skb(era, b);
+			assert_int_equal(u.ubuf.refcnt.refs.counter, 1);
 		}
 	}
 	put_page(p);
@@ -369,14 +380,6 @@ static void preconditions(void **state)
 }
 
 #ifdef SKB_TRACED
-static int fail_in;
-
-static bool fail_nth(enum skb_site site)
-{
-	(void)site;
-	return --fail_in == 0;
-}
-
 /* No memory for the first or the second private head: 0, lengths and references as before. */
 static void no_memory(void **state)
 {
@@ -422,13 +425,6 @@ static void no_memory(void **state)
 }
 #endif
 
-static int start(void **state)
-{
-	(void)state;
-	model_start(MODEL_ALLOCATOR, 4096);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,11 +434,13 @@ int main(void)
 		cmocka_unit_test(cloned),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(shared_frag_flag),
+		cmocka_unit_test(part_then_rest),
+		cmocka_unit_test(zerocopy),
 		cmocka_unit_test(preconditions),
 #ifdef SKB_TRACED
 		cmocka_unit_test(no_memory),
 #endif
 	};
 
-	return cmocka_run_group_tests(tests, start, NULL);
+	return cmocka_run_group_tests(tests, skb_test_start, NULL);
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lock-free list: any CPUs add, some CPU takes all.
+ *
+ * Kernel: include/linux/llist.h and lib/llist.c, 6.12. An add is a load and one
+ * compare-and-exchange for each try, taking all is one exchange. What is taken is in reverse order
+ * of the adds and nobody else's: it is walked without atomics.
+ *
+ *                  llist_add   llist_del_all   llist_empty
+ * llist_add            -             -              -       -: safe on any CPUs at once
+ * llist_del_all        -             -              -
+ *
+ * An entry must not be touched after it was added: another CPU may have freed it. Left out:
+ * llist_del_first(), which needs a single taker. liburcu's lfstack and wfstack do the same job
+ * with the opposite answer: their push says 0 (false) if the list was empty, llist_add() says true.
+ */
+#ifndef SKB_LLIST_H
+#define SKB_LLIST_H
+
+#include "skb/atomic.h"
+
+struct llist_node {
+	struct llist_node *next;
+};
+
+struct llist_head {
+	struct llist_node *first;
+};
+
+/* Makes HEAD empty; nobody else may look at it yet. */
+static __always_inline void init_llist_head(struct llist_head *head)
+{
+	head->first = NULL;
+}
+
+/* A hint: entries may come and go at any time. */
+static __always_inline bool llist_empty(const struct llist_head *head)
+{
+	return skb_load(&head->first, SKB_C_LLIST) == NULL;
+}
+
+/*
+ * Adds the chain from NEW_FIRST to NEW_LAST, linked by next. True if the list was empty. One RMW,
+ * and one more for each other CPU that came in between.
+ */
+static __always_inline bool llist_add_batch(struct llist_node *new_first,
+					    struct llist_node *new_last, struct llist_head *head)
+{
+	struct llist_node *first = skb_load(&head->first, SKB_C_LLIST), *found;
+
+	for (;;) {
+		skb_store(&new_last->next, first, SKB_C_LLIST);
+		/* Full barrier: the entries are written before they can be seen. Pairs with xchg(). */
+		found = cmpxchg(&head->first, first, new_first, SKB_C_LLIST);
+		if (likely(found == first))
+			return !first;
+		first = found;
+	}
+}
+
+/* Adds NEW. True if the list was empty. */
+static __always_inline bool llist_add(struct llist_node *new, struct llist_head *head)
+{
+	return llist_add_batch(new, new, head);
+}
+
+/* Takes all entries, the last one added first; NULL: there were none. One RMW. */
+static __always_inline struct llist_node *llist_del_all(struct llist_head *head)
+{
+	return xchg(&head->first, NULL, SKB_C_LLIST);
+}
+
+/* Turns round a list that the caller has taken; returns the entry that was added first. */
+static __always_inline struct llist_node *llist_reverse_order(struct llist_node *head)
+{
+	struct llist_node *new_head = NULL;
+
+	while (head) {
+		struct llist_node *next = head->next;
+
+		head->next = new_head;
+		new_head = head;
+		head = next;
+	}
+	return new_head;
+}
+
+#endif
