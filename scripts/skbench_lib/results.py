@@ -191,8 +191,11 @@ def _cut(text, error):
     return error.msg.startswith("Invalid \\u") and re.fullmatch(r"\\?u?[0-9a-fA-F]{0,4}", rest) is not None
 
 
-def parse(data, source):
-    """The JSON document in DATA (bytes). Raises Invalid with one sentence that begins with SOURCE."""
+def parse(data, source, pairs_hook=_no_double_keys, constant=_no_constant, number=_double):
+    """The JSON document in DATA (bytes). Raises Invalid with one sentence that begins with SOURCE.
+
+    The hooks are those of json.loads: what becomes of an object, of NaN and Infinity, and of a number with a fraction.
+    """
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     if not data.strip():
@@ -204,7 +207,7 @@ def parse(data, source):
             raise Invalid(f"{source}: truncated at byte {len(data)}") from None
         raise Invalid(f"{source}: not UTF-8 at byte {error.start}") from None
     try:
-        return json.loads(text, object_pairs_hook=_no_double_keys, parse_constant=_no_constant, parse_float=_double)
+        return json.loads(text, object_pairs_hook=pairs_hook, parse_constant=constant, parse_float=number)
     except _Refused as error:
         raise Invalid(f"{source}: {error}") from None
     except json.JSONDecodeError as error:
