@@ -9,8 +9,10 @@
  * in the middle of 64 KB costs few sk_buffs. Both halves of that are where cloned heads become
  * private besides trimming: a cut unclones one, a shift two.
  *
- * Left out: D-SACKs, the cache of blocks seen before, reordering and loss detection, hints into the
- * queue, rate samples. The kernel finds the first sk_buff in a tree; here the queue is walked.
+ * Left out: D-SACKs, reordering and loss detection, hints into the queue, rate samples. The kernel
+ * keeps the last blocks, so that it looks at what is new only; here an sk_buff that is SACKed
+ * already is passed over, neither cut nor shifted. It finds the first sk_buff in a tree; here the
+ * queue is walked.
  */
 #include "tcp/tcp.h"
 
@@ -28,10 +30,8 @@
 static __always_inline u8 tcp_sacktag_one(struct sock *sk, u8 sacked, u32 end_seq, int pcount,
 					  int *newly)
 {
-	if (!after(end_seq, sk->snd_una))
-		return sacked; /* about to leave the queue */
-	if (sacked & TCPCB_SACKED_ACKED)
-		return sacked;
+	if (!after(end_seq, sk->snd_una) || sacked & TCPCB_SACKED_ACKED)
+		return sacked; /* about to leave the queue, or counted before */
 	if (sacked & TCPCB_LOST) {
 		/*
 		 * Sent again and lost no longer: which of the two arrived does not matter. Without
@@ -264,7 +264,7 @@ static __always_inline int do_tcp_sack(struct sock *sk, u32 start, u32 end, cons
 
 		if (!before(tcb->seq, end))
 			break;
-		if (!after(tcb->end_seq, start))
+		if (!after(tcb->end_seq, start) || tcb->sacked & TCPCB_SACKED_ACKED)
 			continue;
 		if (tcp_trim_noted(sk, skb, era, trim))
 			break;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random scripts of sends, ACKs, completions, cuts and retransmissions, in every era.
+ * Random scripts of sends, ACKs, SACKs, windows, losses, completions, cuts and retransmissions, in
+ * every era.
  *
- *   pairs     the same script on a socket that trims eagerly and on one that trims lazily, step by step: the same return
- *             values, the same bytes on the wire in the same packets, the same counters (E1)
- *   failures  each way to trim alone, with allocations that fail at random
+ *   pairs     the same script on a socket that trims eagerly and on one that trims lazily, step by
+ *             step: the same return values, the same bytes on the wire in the same packets, the
+ *             same counters, the same sk_buffs in the queues (E1); half of them (traced) with
+ *             pairs and pages that cannot be had, in the same places on both sides
+ *   failures  each way to trim alone, with allocations of every kind that fail at random
  *
  * After every step: charges and segments add up (A1, A6), sequence numbers join, and what is sent
  * is what was written. At the end of each script no object, no page and no byte of charge is left.
+ * And at the end of all, every kind of join and cut must have happened.
  *
  * SKB_SEED replays a run, SKB_OPS sets the number of steps.
  */
@@ -36,6 +40,11 @@ static enum skb_era era;
 static struct side side[TCP_TRIM_NR];
 static u64 script, step;
 static const char *step_name;
+
+/* What the scripts have reached, in each era. */
+static struct {
+	u64 shifted, collapsed, split, sacked, lost, fins;
+} reached[SKB_ERA_NR];
 static char *stream; /* byte i is what sequence number i carries, modulo its size */
 #define STREAM (1 << 20)
 
@@ -165,10 +174,39 @@ static void compare_counters(const struct side *a, const struct side *b)
 	SAME(snd_una);
 	SAME(packets_out);
 	SAME(retrans_out);
+	SAME(sacked_out);
+	SAME(lost_out);
 	SAME(delivered);
 	SAME(tcp_rtx_queue.qlen);
 	SAME(sk_write_queue.qlen);
 #undef SAME
+}
+
+/* The queues hold the same, but for bytes that lazy has only noted. */
+static void compare_queues(const struct sk_buff_head *p, const struct sk_buff_head *q)
+{
+	const struct sk_buff *b = q->next;
+
+	for (const struct sk_buff *a = p->next; !skb_queue_is_end(p, a); a = a->next) {
+		const struct tcp_skb_cb *ca = TCP_SKB_CB(a), *cb = TCP_SKB_CB(b);
+		u32 noted = cb->offset_ack;
+
+		if (ca->seq != cb->seq + noted || ca->end_seq != cb->end_seq ||
+		    a->len != b->len - noted)
+			broken("eager holds %u to %u, lazy %u to %u without %u", ca->seq,
+			       ca->end_seq, cb->seq, cb->end_seq, noted);
+		if (tcp_skb_pcount(era, a) != tcp_skb_pcount(era, b) ||
+		    tcp_skb_mss(era, a) != tcp_skb_mss(era, b))
+			broken("%u to %u: %d x %d eager, %d x %d lazy", ca->seq, ca->end_seq,
+			       tcp_skb_pcount(era, a), tcp_skb_mss(era, a), tcp_skb_pcount(era, b),
+			       tcp_skb_mss(era, b));
+		if (ca->sacked != cb->sacked || ca->tcp_flags != cb->tcp_flags ||
+		    ca->eor != cb->eor)
+			broken("%u to %u: tags %#x, flags %#x, eor %u eager, %#x, %#x, %u lazy",
+			       ca->seq, ca->end_seq, ca->sacked, ca->tcp_flags, ca->eor, cb->sacked,
+			       cb->tcp_flags, cb->eor);
+		b = b->next;
+	}
 }
 
 /*
@@ -182,7 +220,8 @@ struct pick {
 
 static int do_send(struct side *s, const struct pick *p)
 {
-	u32 len = p->a % 4 ? 1 + p->b % 66000 : 1 + p->b % MAX_SEND, at = s->sk.write_seq;
+	static const u32 most[] = { MAX_SEND, 66000, 66000, 3000, 700, 700 };
+	u32 len = 1 + p->b % most[p->a % ARRAY_SIZE(most)], at = s->sk.write_seq;
 	static char buf[MAX_SEND + 1];
 
 	for (u32 i = 0; i < len; i++)
@@ -192,8 +231,41 @@ static int do_send(struct side *s, const struct pick *p)
 
 static int do_xmit(struct side *s, const struct pick *p)
 {
+	u32 before = s->sk.sk_write_queue.qlen;
+	int sent = tcp_write_xmit(era, s->trim, &s->sk);
+
 	(void)p;
-	return tcp_write_xmit(era, s->trim, &s->sk);
+	reached[era].split += s->sk.sk_write_queue.qlen + sent - before;
+	return sent;
+}
+
+/* The peer offers less than what is queued, or even than what is out, and more again. */
+static int do_window(struct side *s, const struct pick *p)
+{
+	s->sk.snd_wnd = p->a % 3 ? 1U << 30 : p->b % 200000;
+	return 0;
+}
+
+/* A record ends with what was written last. */
+static int do_eor(struct side *s, const struct pick *p)
+{
+	struct sk_buff *skb = skb_peek_tail(&s->sk.sk_write_queue);
+
+	(void)p;
+	if (skb)
+		TCP_SKB_CB(skb)->eor = 1;
+	return !!skb;
+}
+
+static int do_fin(struct side *s, const struct pick *p)
+{
+	int err = -EPIPE;
+
+	if (step > STEPS / 2 && p->a % 4 == 0) {
+		err = tcp_send_fin(era, &s->sk);
+		reached[era].fins += !err;
+	}
+	return err;
 }
 
 /* Mostly inside the oldest sk_buff, where the two ways differ. */
@@ -241,15 +313,82 @@ static struct sk_buff *skb_at(struct side *s, u32 seq)
 	return NULL;
 }
 
+/* What the peer has is not sent again. */
 static int do_retransmit(struct side *s, const struct pick *p)
 {
-	u32 out = s->sk.snd_nxt - s->sk.snd_una;
+	u32 out = s->sk.snd_nxt - s->sk.snd_una, qlen = s->sk.tcp_rtx_queue.qlen;
 	struct sk_buff *skb;
+	int err;
 
 	if (!out)
 		return 0;
 	skb = skb_at(s, s->sk.snd_una + (p->a % 3 ? 0 : p->b % out));
-	return tcp_retransmit_skb(era, s->trim, &s->sk, skb, 1 + p->b % 46);
+	if (TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED)
+		return 0;
+	err = tcp_retransmit_skb(era, s->trim, &s->sk, skb, 1 + p->b % 46);
+	if (s->sk.tcp_rtx_queue.qlen < qlen)
+		reached[era].collapsed += qlen - s->sk.tcp_rtx_queue.qlen;
+	return err;
+}
+
+static int do_lost(struct side *s, const struct pick *p)
+{
+	u32 out = s->sk.snd_nxt - s->sk.snd_una, lost = s->sk.lost_out;
+
+	if (!out)
+		return 0;
+	tcp_mark_skb_lost(era, &s->sk, skb_at(s, s->sk.snd_una + p->a % out));
+	reached[era].lost += s->sk.lost_out > lost;
+	return 0;
+}
+
+/* Where the sk_buff N of the retransmit queue ends; the last one's end from there on. */
+static u32 nth_end(const struct side *s, u32 n)
+{
+	const struct sk_buff_head *q = &s->sk.tcp_rtx_queue;
+	const struct sk_buff *skb = q->next;
+
+	while (n-- && !skb_queue_is_end(q, skb->next))
+		skb = skb->next;
+	return TCP_SKB_CB(skb)->end_seq;
+}
+
+/*
+ * Blocks of every kind: that begin where an sk_buff does (so that they can be shifted), of whole
+ * sk_buffs, of segments, of any bytes, and such as a peer must not send.
+ */
+static int do_sack(struct side *s, const struct pick *p)
+{
+	u32 out = s->sk.snd_nxt - s->sk.snd_una, qlen = s->sk.tcp_rtx_queue.qlen, start, end;
+	int newly;
+
+	if (!out)
+		return 0;
+	start = nth_end(s, p->b % qlen);
+	switch (p->a % 8) {
+	case 0:
+		start = s->sk.snd_una + p->b % (out + 1);
+		end = start + (p->b >> 32) % 100000;
+		break;
+	case 1:
+	case 2:
+		end = nth_end(s, p->b % qlen + 1 + (p->b >> 32) % 3);
+		break;
+	case 3:
+		start += (p->b >> 40) % 9 * TCP_MSS_ETHERNET;
+		/* fall through */
+	default:
+		end = start + (1 + (p->b >> 32) % 46) * TCP_MSS_ETHERNET;
+		end += p->a % 8 == 7 ? (p->b >> 48) % TCP_MSS_ETHERNET : 0;
+	}
+	if (p->a % 64 && after(end, s->sk.snd_nxt))
+		end = s->sk.snd_nxt;
+	newly = tcp_sack(era, s->trim, &s->sk, start, end);
+	if (newly > 0)
+		reached[era].sacked += newly;
+	if (s->sk.tcp_rtx_queue.qlen < qlen)
+		reached[era].shifted += qlen - s->sk.tcp_rtx_queue.qlen;
+	return newly;
 }
 
 /* Cuts at a sequence number behind snd_una, as every caller in TCP does. */
@@ -275,9 +414,14 @@ static const struct {
 } steps[] = {
 	{ "send", do_send, 10 },
 	{ "xmit", do_xmit, 10 },
-	{ "ack", do_ack, 30 },
-	{ "complete", do_complete, 12 },
-	{ "retransmit", do_retransmit, 12 },
+	{ "ack", do_ack, 24 },
+	{ "sack", do_sack, 14 },
+	{ "lost", do_lost, 5 },
+	{ "window", do_window, 4 },
+	{ "eor", do_eor, 2 },
+	{ "fin", do_fin, 1 },
+	{ "complete", do_complete, 14 },
+	{ "retransmit", do_retransmit, 14 },
 	{ "fragment", do_fragment, 6 },
 	{ "tsq", do_tsq, 3 },
 };
@@ -312,11 +456,46 @@ static bool limited_apart(void)
 	return era == ERA_3_4 && limited[0] != limited[1];
 }
 
-static void run_pair(void)
+#ifdef SKB_TRACED
+static u64 fail_in, failed_in_pairs;
+
+/*
+ * Pairs and pages are made at the same places on both sides. Heads are not: eager needs a private
+ * one for an ACK.
+ */
+static bool fail_pair(enum skb_site site)
+{
+	if (site == SKB_SITE_SHELL || site == SKB_SITE_HEAD || --fail_in)
+		return false;
+	failed_in_pairs++;
+	return true;
+}
+#endif
+
+static int run_step(struct side *s, size_t i, const struct pick *p, bool fail)
+{
+	int ret;
+
+#ifdef SKB_TRACED
+	fail_in = 1 + (p->a ^ p->b) % 5;
+	model_fail = fail ? fail_pair : NULL;
+#endif
+	(void)fail;
+	ret = steps[i].fn(s, p);
+#ifdef SKB_TRACED
+	model_fail = NULL;
+#endif
+	return ret;
+}
+
+static void run_pair(bool fail)
 {
 	struct side *a = &side[TRIM_EAGER], *b = &side[TRIM_OFFSET_ACK];
 	unsigned int order = rng_below(&rng, 2) ? SKB_FRAG_PAGE_ORDER : 0;
 
+#ifdef SKB_TRACED
+	counts_start();
+#endif
 	open_side(a, TRIM_EAGER, order);
 	open_side(b, TRIM_OFFSET_ACK, order);
 	for (step = 0; step < STEPS; step++) {
@@ -332,14 +511,16 @@ static void run_pair(void)
 			continue;
 		if (steps[i].fn == do_retransmit && limited_apart())
 			continue;
-		ra = steps[i].fn(a, &p);
-		rb = steps[i].fn(b, &p);
+		ra = run_step(a, i, &p, fail);
+		rb = run_step(b, i, &p, fail);
 		if (ra != rb)
 			broken("eager returned %d, lazy %d", ra, rb);
 		check_side(a);
 		check_side(b);
 		compare_wires(a, b);
 		compare_counters(a, b);
+		compare_queues(&a->sk.tcp_rtx_queue, &b->sk.tcp_rtx_queue);
+		compare_queues(&a->sk.sk_write_queue, &b->sk.sk_write_queue);
 	}
 	step_name = "the end";
 	close_side(a);
@@ -389,6 +570,25 @@ static void run_with_failures(enum tcp_trim trim)
 }
 #endif
 
+/* A script that never joins or cuts proves nothing about it. */
+static void check_reached(void)
+{
+	step_name = "what was reached";
+	for (era = ERA_3_4; era < SKB_ERA_NR; era++) {
+		printf("era %s: %llu segments SACKed, %llu sk_buffs lost; joined by shifting %llu, "
+		       "by collapsing %llu; cut for the window %llu; %llu ended\n",
+		       skb_era_name(era), (unsigned long long)reached[era].sacked,
+		       (unsigned long long)reached[era].lost,
+		       (unsigned long long)reached[era].shifted,
+		       (unsigned long long)reached[era].collapsed,
+		       (unsigned long long)reached[era].split,
+		       (unsigned long long)reached[era].fins);
+		if (!reached[era].sacked || !reached[era].lost || !reached[era].shifted ||
+		    !reached[era].collapsed || !reached[era].split || !reached[era].fins)
+			broken("something never happened");
+	}
+}
+
 int main(void)
 {
 	u64 scripts = model_ops(300000) / STEPS / SKB_ERA_NR;
@@ -400,10 +600,15 @@ int main(void)
 		stream[i] = rng_next(&rng);
 	for (era = ERA_3_4; era < SKB_ERA_NR; era++)
 		for (script = 0; script < scripts; script++)
-			run_pair();
+			run_pair(script % 2);
 	printf("%llu scripts of %d steps in each era: eager and lazy end alike\n",
 	       (unsigned long long)scripts, STEPS);
+	check_reached();
 #ifdef SKB_TRACED
+	printf("half of them with %llu pairs and pages that could not be had\n",
+	       (unsigned long long)failed_in_pairs);
+	if (!failed_in_pairs)
+		broken("no pair and no page ever failed");
 	fail_rng.state = ~rng.state;
 	for (era = ERA_3_4; era < SKB_ERA_NR; era++)
 		for (script = 0; script < scripts; script++)
