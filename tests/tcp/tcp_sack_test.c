@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SACKs: what is cut, tagged, counted and shifted, in every era and both ways to trim; the limits of
- * a shift; allocations that fail; and lazy trimming, whose notes a shift must not lose.
+ * SACKs: what is cut, tagged, counted and shifted, in every era and both ways to trim; the limits
+ * of a shift; allocations that fail; and lazy trimming, whose notes a shift must not lose.
  */
 #include "tests/tcp/tcp_test.h"
 
-#define BLOCK	   32768 /* a page frag of order 3: an sk_buff that fills it ends where another begins */
+#define BLOCK	   32768 /* a page frag of order 3: what fills it ends where the next begins */
 #define BLOCK_SEGS 23
 
 static struct sk_buff *nth(int n)
