@@ -587,7 +587,7 @@ static void completion_during_partial_ack(void **state)
  */
 static void completion_inside_expansion(void **state)
 {
-	u64 inside = 0;
+	u64 inside = 0, late = 0;
 	bool raced = true;
 
 	(void)state;
@@ -617,6 +617,11 @@ static void completion_inside_expansion(void **state)
 					      .frees = 1,
 					      .bytes = 624 };
 		inside += got.gets && raced;
+		/* Freed right behind the look at dataref: that look does not save the release. */
+		if (got.rmw == 35) {
+			want.rmw = 35;
+			late++;
+		}
 		equal(&got, &want);
 #endif
 		check(ERA_6_12, TRIM_EAGER);
@@ -624,8 +629,9 @@ static void completion_inside_expansion(void **state)
 	}
 #if MAX_SKB_FRAGS == 17
 	assert_true(inside > 16);
+	assert_int_equal(late, 1);
 #else
-	(void)inside;
+	(void)inside, (void)late;
 #endif
 }
 
