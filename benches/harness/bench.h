@@ -19,8 +19,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#define BENCH_MAX_ROLES 8
-#define BENCH_MAX_KEYS	16
+#define BENCH_MAX_ROLES	 8
+#define BENCH_MAX_KEYS	 16
+#define BENCH_MAX_REPORT 24
 
 /* One key of an operation. Words (words != NULL) or an integer from lo to hi. */
 struct bench_key {
@@ -41,6 +42,12 @@ struct bench_role {
 	void (*span)(void *ctx, u64 n); /* n operations; runs on the role's thread only */
 };
 
+/* What a case tells of itself beside its times. */
+struct bench_report;
+
+/* Adds VALUE under NAME, which lives as long as the program; printed to four decimals. */
+void bench_report_add(struct bench_report *report, const char *name, double value);
+
 struct bench_case {
 	void *ctx;
 	unsigned int nr_roles;
@@ -59,6 +66,11 @@ struct bench_case {
 	 * runs the span.
 	 */
 	void (*ledger)(void *ctx);
+	/*
+	 * Adds what the case found out beside its times, at most BENCH_MAX_REPORT numbers, to what
+	 * --skb_sample and --skb_check print. On role 0's thread, after the timing. NULL: nothing.
+	 */
+	void (*report)(void *ctx, struct bench_report *report);
 	void (*teardown)(void *ctx); /* everything that prepare() made; on role 0's thread */
 };
 

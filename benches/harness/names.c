@@ -72,6 +72,24 @@ static void list_words(const char *const *words, char *buf, size_t len)
 				 words[i]);
 }
 
+/* The words of KEY; if it tells the forms of an operation apart, those of all forms. */
+static void list_key_words(const struct bench_key *key, char *buf, size_t len)
+{
+	const char *words[BENCH_MAX_OPS], *name = NULL;
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < bench_nr_ops() && !name; i++)
+		if (bench_op_at(i)->keys == key)
+			name = bench_op_at(i)->name;
+	for (unsigned int i = 0; name && i < bench_nr_ops(); i++)
+		if (!strcmp(bench_op_at(i)->name, name))
+			for (unsigned int w = 0;
+			     bench_op_at(i)->keys->words[w] && nr < ARRAY_SIZE(words) - 1; w++)
+				words[nr++] = bench_op_at(i)->keys->words[w];
+	words[nr] = NULL;
+	list_words(name ? words : key->words, buf, len);
+}
+
 static int parse_value(const struct bench_key *key, const char *text, size_t len, long *out,
 		       char *err, size_t errlen)
 {
@@ -85,7 +103,7 @@ static int parse_value(const struct bench_key *key, const char *text, size_t len
 				return 0;
 			}
 		}
-		list_words(key->words, words, sizeof(words));
+		list_key_words(key, words, sizeof(words));
 		return bad(err, errlen, "%s is '%.*s': it must be %s (%s)", key->name, (int)len,
 			   text, words, key->help);
 	}
@@ -175,16 +193,53 @@ static size_t op_length(const char *name)
 	}
 }
 
+/* Whether NAME, the operation's part of LEN left out, gives the first key a word of OP's. */
+static bool is_form(const struct bench_op *op, const char *name, size_t len)
+{
+	const struct bench_key *form = op->keys;
+	size_t key = strlen(form->name);
+
+	for (const char *s = name + len; *s; s += strcspn(s, "/")) {
+		size_t part = strcspn(++s, "/");
+
+		if (part <= key || memcmp(s, form->name, key) || s[key] != ':')
+			continue;
+		for (unsigned int i = 0; form->words[i]; i++)
+			if (strlen(form->words[i]) == part - key - 1 &&
+			    !memcmp(form->words[i], s + key + 1, part - key - 1))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * The operation that NAME, whose first LEN bytes are an operation's, belongs to: of several forms of one name that
+ * whose word is given, else the first registered. NULL: there is none.
+ */
+static const struct bench_op *find_op(const char *name, size_t len)
+{
+	const struct bench_op *first = NULL;
+
+	for (unsigned int i = 0; i < bench_nr_ops(); i++) {
+		const struct bench_op *op = bench_op_at(i);
+
+		if (strlen(op->name) != len || memcmp(op->name, name, len))
+			continue;
+		if (!first)
+			first = op;
+		else if (is_form(op, name, len))
+			return op;
+	}
+	return first;
+}
+
 int bench_args_parse(const char *name, struct bench_args *out, char *err, size_t errlen)
 {
 	size_t len = op_length(name);
 	bool given[BENCH_MAX_KEYS] = { false };
-	const struct bench_op *op = NULL;
+	const struct bench_op *op = find_op(name, len);
 	const char *s;
 
-	for (unsigned int i = 0; i < bench_nr_ops() && !op; i++)
-		if (strlen(bench_op_at(i)->name) == len && !memcmp(bench_op_at(i)->name, name, len))
-			op = bench_op_at(i);
 	if (!op)
 		return bad(err, errlen, "no operation '%.*s': --skb_list tells all of them",
 			   (int)len, name);

@@ -3,7 +3,9 @@
  * The registry of operations, and the names of their cases.
  *
  * A name is the operation's, then key:value for each key that is not at its default, in any order; the canonical name
- * gives every key, in the order of the table, and `alloc` last. Single-threaded: the registry is filled before
+ * gives every key, in the order of the table, and `alloc` last. Operations whose first keys have one name and no word
+ * in common may share their name: they are forms of one operation, each with keys of its own, and the word tells which
+ * is meant (the first registered, if it is not given). Single-threaded: the registry is filled before
  * bench_main() and only read from then on.
  */
 #ifndef BENCH_NAMES_H

@@ -30,6 +30,21 @@ static bool is_word(const char *s)
 	return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(s);
 }
 
+/* Two operations may share a name if no word of the first key, the form, is a word of both. */
+static bool are_forms(const struct bench_op *a, const struct bench_op *b)
+{
+	const struct bench_key *ka = a->keys, *kb = b->keys;
+
+	if (!ka || !kb || !ka->name || !kb->name || strcmp(ka->name, kb->name) || !ka->words ||
+	    !kb->words)
+		return false;
+	for (unsigned int i = 0; ka->words[i]; i++)
+		for (unsigned int k = 0; kb->words[k]; k++)
+			if (!strcmp(ka->words[i], kb->words[k]))
+				return false;
+	return true;
+}
+
 static void check_name(const struct bench_op *op)
 {
 	char buf[BENCH_NAME_MAX / 4], *save, *part;
@@ -44,7 +59,7 @@ static void check_name(const struct bench_op *op)
 	if (parts < 2 || strstr(op->name, "//"))
 		broken(op, NULL, "the name is family/operation");
 	for (unsigned int i = 0; i < nr_ops; i++)
-		if (!strcmp(ops[i]->name, op->name))
+		if (!strcmp(ops[i]->name, op->name) && !are_forms(ops[i], op))
 			broken(op, NULL, "registered twice");
 	if (!op->summary || !op->prepare)
 		broken(op, NULL, "summary and prepare are not optional");

@@ -9,6 +9,7 @@
 #include "benches/harness/crew.h"
 #include "benches/harness/json.h"
 #include "benches/harness/modes.h"
+#include "benches/harness/report.h"
 
 #include "skb/page_alloc.h"
 
@@ -42,6 +43,9 @@ struct sample {
 	unsigned int
 		told; /* batches that the rows hold: the kept ones, or all if roles share a CPU */
 	double *row[NR_ROWS]; /* room for all batches */
+	double whole
+		[ROLE_BUSY]; /* WALL, BUSY and CPU of all batches together, kept or not, ns an operation */
+	struct bench_report report;
 	double startup_ms;
 };
 
@@ -88,22 +92,35 @@ static enum bench_status no_count(const struct bench_session *s)
 		(unsigned long long)MAX_N);
 }
 
-static void tell(struct sample *s, const struct role_time *t)
+/* One batch in ns per operation, into ROW. */
+static void measure(const struct sample *s, const struct role_time *t, double row[NR_ROWS])
 {
-	unsigned int nr = s->session.c.nr_roles, b = s->told++;
+	unsigned int nr = s->session.c.nr_roles;
 	double tick = bench_tick_ns(), n = (double)s->n;
 
-	s->row[WALL][b] = (double)batch_wall_ns(t, nr) / n;
-	s->row[BUSY][b] = s->row[CPU][b] = 0;
+	row[WALL] = (double)batch_wall_ns(t, nr) / n;
+	row[BUSY] = row[CPU] = 0;
 	for (unsigned int r = 0; r < nr; r++) {
 		double wait = (double)t[r].waited * tick / n;
 		/* Never below 0: a role that only waits is told by two clocks that differ by millionths. */
 		double busy = fmax((double)(t[r].stop_ns - t[r].start_ns) / n - wait, 0);
 
-		s->row[ROLE_BUSY + r][b] = busy;
-		s->row[ROLE_WAIT + r][b] = wait;
-		s->row[BUSY][b] += busy;
-		s->row[CPU][b] += (double)t[r].cpu_ns / n;
+		row[ROLE_BUSY + r] = busy;
+		row[ROLE_WAIT + r] = wait;
+		row[BUSY] += busy;
+		row[CPU] += (double)t[r].cpu_ns / n;
+	}
+}
+
+static void tell(struct sample *s, const double row[NR_ROWS])
+{
+	unsigned int nr = s->session.c.nr_roles, b = s->told++;
+
+	for (unsigned int i = 0; i < ROLE_BUSY; i++)
+		s->row[i][b] = row[i];
+	for (unsigned int r = 0; r < nr; r++) {
+		s->row[ROLE_BUSY + r][b] = row[ROLE_BUSY + r];
+		s->row[ROLE_WAIT + r][b] = row[ROLE_WAIT + r];
 	}
 }
 
@@ -115,14 +132,18 @@ static void run_batches(struct sample *s, unsigned int warmup)
 	for (unsigned int b = 0; b <= warmup; b++)
 		crew_batch(&s->crew, s->run_n, t);
 	for (unsigned int b = 0; b < s->batches; b++) {
+		double row[NR_ROWS];
 		bool counts;
 
 		crew_batch(&s->crew, s->run_n, t);
+		measure(s, t, row);
+		for (unsigned int i = 0; i < ROLE_BUSY; i++)
+			s->whole[i] += row[i] / s->batches;
 		counts = batch_counts(t, s->session.c.nr_roles);
 		s->kept += counts;
 		/* Roles on one CPU cannot run together: every batch is told then, and the sample marked. */
 		if (counts || s->session.shared)
-			tell(s, t);
+			tell(s, row);
 	}
 	for (unsigned int i = 0; i < NR_ROWS; i++)
 		sort_values(s->row[i], s->told);
@@ -144,6 +165,19 @@ static void print_quantiles(struct json *j, const char *key, const double *v, un
 	json_open(j, key, '{');
 	for (unsigned int i = 0; i < ARRAY_SIZE(quantiles); i++)
 		json_fixed(j, quantiles[i].name, quantile(v, nr, quantiles[i].q), 4);
+	json_close(j, '{');
+}
+
+/*
+ * The whole run, whose every batch stands for the same count: what a pipeline is judged by, since quantiles of short
+ * batches hide lumps of deferred work.
+ */
+static void print_whole(struct json *j, const struct sample *s)
+{
+	json_open(j, "whole", '{');
+	json_fixed(j, "wall", s->whole[WALL], 4);
+	json_fixed(j, "cpu", s->whole[CPU], 4);
+	json_fixed(j, "busy", s->whole[BUSY], 4);
 	json_close(j, '{');
 }
 
@@ -221,6 +255,7 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 	print_quantiles(&j, "wall", s->row[WALL], nr);
 	print_quantiles(&j, "busy", s->row[BUSY], nr);
 	print_quantiles(&j, "cpu", s->row[CPU], nr);
+	print_whole(&j, s);
 	print_roles(&j, s, nr);
 	json_long(&j, "bytes_per_op", (long long)s->session.c.bytes_per_op);
 	print_place(&j, s);
@@ -231,6 +266,7 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 		json_long(&j, "env_pad", (long long)strlen(pad));
 	else
 		json_null(&j, "env_pad");
+	bench_report_print(&j, &s->report);
 	json_close(&j, '{');
 	return bench_printed(&j, BENCH_OK);
 }
@@ -275,6 +311,7 @@ enum bench_status bench_sample(const struct bench_options *o)
 	status = bench_session_open(&s.session, o);
 	if (!status) {
 		status = take_sample(&s, o, start_ns);
+		bench_report_take(&s.report, &s.session.c);
 		status = bench_session_close(&s.session, status);
 	}
 	if (!status)
