@@ -25,6 +25,7 @@
  * Frags that start inside a block share it with somebody else's bytes, as the end of the sk_buff
  * before would: one get and one put a life that both variants pay.
  */
+#include "benches/bench_tcp.h"
 #include "benches/harness/bench.h"
 
 #include "skb/skb_check.h"
@@ -489,5 +490,6 @@ static const struct bench_op trim = {
 int main(int argc, char **argv)
 {
 	bench_register(&trim);
+	bench_tcp_link_register();
 	return bench_main(argc, argv);
 }
