@@ -242,7 +242,11 @@ static __always_inline bool refcount_dec_and_test(refcount_t *r, enum skb_class 
 		skb_trace(SKB_RMW, cls, p, sizeof(*(p))); \
 		skb_raw_xchg(p, v);                       \
 	})
-#ifdef SKB_TRACED
+#if defined(SKB_TRACED) && !defined(__x86_64__)
+/* liburcu's own are macros of the names that are redefined below. */
+#define skb_raw_cmpxchg(p, old, new) __sync_val_compare_and_swap(p, old, new)
+#define skb_raw_xchg(p, v)	     __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#elif defined(SKB_TRACED)
 #define skb_raw_cmpxchg(p, old, new) _uatomic_cmpxchg(p, old, new)
 #define skb_raw_xchg(p, v)	     _uatomic_xchg(p, v)
 #else
@@ -284,9 +288,9 @@ static __always_inline void skb_trace_urcu(const volatile void *p, size_t n)
 }
 #undef uatomic_cmpxchg
 #define uatomic_cmpxchg(addr, old, new) \
-	(skb_trace_urcu(addr, sizeof(*(addr))), _uatomic_cmpxchg(addr, old, new))
+	(skb_trace_urcu(addr, sizeof(*(addr))), skb_raw_cmpxchg(addr, old, new))
 #undef uatomic_xchg
-#define uatomic_xchg(addr, v) (skb_trace_urcu(addr, sizeof(*(addr))), _uatomic_xchg(addr, v))
+#define uatomic_xchg(addr, v) (skb_trace_urcu(addr, sizeof(*(addr))), skb_raw_xchg(addr, v))
 #endif
 
 #endif
