@@ -43,7 +43,8 @@ static __always_inline void skb_take_head(struct sk_buff *skb, unsigned char *he
 	skb->tail += nhead;
 	skb->headers.transport_header += nhead;
 	skb->headers.network_header += nhead;
-	skb->headers.mac_header += nhead;
+	if (skb->headers.mac_header != (u16)~0U) /* it may not be set yet */
+		skb->headers.mac_header += nhead;
 	if (skb->headers.ip_summed == CHECKSUM_PARTIAL)
 		skb->headers.csum += nhead;
 	skb->cloned = 0;
