@@ -10,7 +10,7 @@ import sys
 
 # Each module has add_parser(subparsers), which sets `func` on its parser: it takes the parsed arguments and returns
 # the exit status.
-COMMANDS = ["run", "test", "ledger", "instructions", "aa", "topology", "compare"]
+COMMANDS = ["run", "test", "ledger", "instructions", "aa", "topology", "oracle", "compare"]
 MODULES = {"test": "testcmd"}
 
 

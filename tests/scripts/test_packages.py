@@ -86,6 +86,16 @@ class Install(Machine):
         self.assertEqual(self.run_it("install-packages", "run").returncode, 0)
         self.assertEqual(len(self.calls("install")), 1)
 
+    def test_the_oracle_needs_what_nothing_else_does(self):
+        own = self.packages("oracle")
+        self.assertIn("qemu-system-x86", own)
+        self.have(*self.packages("tool", "run", "test"))
+        self.assertEqual(self.run_it("install-packages", "test").returncode, 0)
+        self.assertEqual(self.log.read_text(), "")
+        self.have(*self.packages("tool", "run"))
+        self.assertEqual(self.run_it("install-packages", "oracle").returncode, 0)
+        self.assertTrue(self.calls("install")[0].endswith(" " + " ".join(own)))
+
     def test_g_plus_plus_is_no_pattern(self):
         self.have(*[p for p in self.packages("tool", "run") if p != "g++"], "g")
         self.assertEqual(self.run_it("install-packages", "run").returncode, 0)
@@ -171,7 +181,7 @@ class List(unittest.TestCase):
         for line in (SCRIPTS / "packages.txt").read_text().splitlines():
             if line and not line.startswith("#"):
                 name, group, reason = line.split(None, 2)
-                self.assertIn(group, ("tool", "run", "test"))
+                self.assertIn(group, ("tool", "run", "test", "oracle"))
                 self.assertTrue(reason)
                 names.append(name)
         self.assertEqual(len(names), len(set(names)))

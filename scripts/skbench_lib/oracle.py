@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""skbench oracle: random sk_buff programs on the library and on the real kernel, whose states must agree.
+
+The kernel is Debian's, run by QEMU in software; docs/oracle.md says what is compared and which differences are
+explained. With --yardstick: what operations cost in that kernel, in instructions.
+"""
+
+import argparse
+import csv
+import datetime
+import io
+import re
+import sys
+import time
+from contextlib import contextmanager, nullcontext
+
+from . import oracleguest as guest
+from . import oracleprog as prog
+from .build import ensure_built
+from .errors import FAILED, IMPOSSIBLE, OK, UserError
+from .files import text_stream, write_json, write_text
+from .table import plural
+from .tree import repo_root, revision
+
+PROGRAMS, OPS = 3000, 30
+BATCH = 500
+NIGHTLY = [("plain", 20000, 30), ("plain", 2000, 200), ("zeroed", 5000, 30), ("slub_debug", 5000, 30)]
+SHOWN = 5  # differences that are shrunk and printed
+ERAS = {"6.1": "6.1", "6.12": "6.12"}  # of a kernel's version: the library's
+COLUMNS = ["operation", "frags", "instructions"]
+
+
+def add_parser(subparsers):
+    parser = subparsers.add_parser(
+        "oracle", help="differential test against the real kernel, and its instruction costs",
+        description="Runs the corpus and random programs of sk_buff operations on the library and on the kernel of "
+                    "the distribution, which QEMU runs in software. After each operation every state must agree. A "
+                    "difference is shrunk and printed, and exits with 5.")
+    parser.add_argument("--programs", type=_count, metavar="N", default=None,
+                        help=f"random programs besides the corpus (default {PROGRAMS})")
+    parser.add_argument("--ops", type=_count, metavar="N", default=None, help=f"operations each (default {OPS})")
+    parser.add_argument("--seed", metavar="SEED", help="any word; the one of this hour if none is given")
+    parser.add_argument("--program", metavar="FILE",
+                        help="only the program in FILE, with its states; exits with 5 if they differ")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--nightly", action="store_true",
+                     help="more and longer programs, and kernels that zero memory and that check every object")
+    how.add_argument("--host", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
+    how.add_argument("--yardstick", action="store_true",
+                     help="write what operations cost in the kernel to results/kernel")
+    parser.add_argument("--json", metavar="FILE", help="write one JSON object to FILE (- for standard output)")
+    parser.set_defaults(func=main)
+
+
+def _count(word):
+    number = int(word) if re.fullmatch(r"\d{1,7}", word) else 0
+    if not number:
+        raise argparse.ArgumentTypeError(f"'{word}' is no number from 1 to 9999999")
+    return number
+
+
+def main(args):
+    if args.program and (args.nightly or args.yardstick):
+        raise UserError("--program goes with neither --nightly nor --yardstick")
+    run = Run(args)
+    if args.yardstick:
+        return run.yardstick()
+    return run.compare()
+
+
+class Run:
+    """One `skbench oracle`."""
+
+    def __init__(self, args):
+        self.args = args
+        self.out = text_stream(args.json)
+        self.begin = time.monotonic()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        self.seed = args.seed or now.strftime("%Y%m%dT%H")
+        self.logs = repo_root() / "out" / f"oracle-{now.strftime('%Y%m%dT%H%M%SZ')}"
+        self.kernel = None
+        self.starts = 0
+
+    def prepare(self):
+        """The kernel with its module and initramfs."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.kernel = guest.fetch()
+        if self.kernel.era not in ERAS:
+            raise UserError(f"the distribution's kernel is {self.kernel.release}; the library follows the eras "
+                            f"{' and '.join(ERAS)} of those: use Debian 12", IMPOSSIBLE)
+        with open(self.logs / "module.log", "w", encoding="utf-8") as log:
+            self.initrd = guest.initramfs(self.kernel, guest.build_module(self.kernel, log))
+
+    @contextmanager
+    def boot(self, kind="plain", counting=False):
+        self.starts += 1
+        side = guest.Guest(self.kernel, self.initrd, self.logs / f"guest-{self.starts}-{kind}.log", kind, counting)
+        try:
+            yield side
+        finally:
+            side.close()
+
+    def say(self, text):
+        print(text, file=self.out, flush=True)
+
+    def progress(self, text):
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def compare(self):
+        ensure_built("release", targets=["oracle_host"])
+        if not self.args.host:
+            self.prepare()
+        era = ERAS[self.kernel.era] if self.kernel else "6.1"
+        lacks = lacking()
+        campaigns = self.campaigns(lacks)
+        found, total = [], 0
+        library = guest.Host(era)
+        try:
+            for kind, named in campaigns:
+                total += len(named)
+                with nullcontext() if self.args.host else self.boot(kind) as kernel:
+                    found += self.campaign(library, kernel, kind, named)
+                if found:
+                    break  # what differs on one machine is likely to differ on the next
+        finally:
+            library.close()
+            self.progress("")
+        return self.finish(found, total, era, lacks)
+
+    def campaigns(self, lacks):
+        """[(kind of machine, [(name, program)])]."""
+        if self.args.program:
+            return [("plain", [(self.args.program, read_program(self.args.program))])]
+        first = corpus(lacks)
+        plans = NIGHTLY if self.args.nightly else [("plain", PROGRAMS, OPS)]
+        out = []
+        for kind, programs, ops in plans:
+            programs, ops = self.args.programs or programs, self.args.ops or ops
+            source = prog.Generator(self.seed, ops, lacks)
+            out.append((kind, first + [(f"--seed {self.seed} --ops {ops}, program {i}", source.program(i))
+                                       for i in range(programs)]))
+        return out
+
+    def campaign(self, library, kernel, kind, named):
+        """Runs the programs on both; returns Differences."""
+        found = []
+        for at in range(0, len(named), BATCH):
+            part = named[at:at + BATCH]
+            self.progress(f"{kind}: {at} of {plural(len(named), 'program')}")
+            requests = [prog.request(program) for _, program in part]
+            ours = library.ask(requests)
+            theirs = ours if kernel is None else self.ask_kernel(kernel, requests, part)
+            for (name, program), a, b in zip(part, ours, theirs):
+                if a != b or a.startswith("died"):
+                    found.append(Difference(name, program))
+        for difference in found[:SHOWN]:
+            self.progress(f"shrinking {difference.name}")
+            difference.shrink(library, kernel)
+        if self.args.program:
+            self.show_states(library, kernel, named[0][1])
+        return found
+
+    @staticmethod
+    def ask_kernel(kernel, requests, part):
+        try:
+            return kernel.ask(requests)
+        except guest.Died as died:
+            name, program = part[died.number]
+            raise UserError(f"the guest died in the program below ({name}): {died}\n{prog.text(program).rstrip()}",
+                            FAILED) from None
+
+    def show_states(self, library, kernel, program):
+        request = [prog.request(program, prog.DUMP)]
+        self.say(library.ask(request)[0].strip())
+        if kernel is not None and not self.args.host:
+            self.say(f"kernel: {'the same' if library.ask(request) == kernel.ask(request) else 'differs'}")
+
+    def finish(self, found, total, era, lacks):
+        for difference in found[:SHOWN]:
+            for line in difference.lines():
+                self.say(line)
+        if len(found) > SHOWN:
+            self.say(f"and {plural(len(found) - SHOWN, 'program')} more that differ")
+        against = "the library alone" if self.args.host else \
+            f"era {era} against Linux {self.kernel.release} ({self.kernel.version})"
+        self.say(f"oracle: {plural(total, 'program')}, {against}, seed {self.seed}, "
+                 f"{plural(len(found), 'difference')}, {time.monotonic() - self.begin:.0f} s")
+        if lacks:
+            self.say(f"not compared, since the library has them not: {', '.join(sorted(lacks))}")
+        unchecked = [name for name in ("3.4", "6.1", "6.12") if self.args.host or name != era]
+        self.say(f"no kernel here checks the rules of: {', '.join(unchecked)}")
+        status = FAILED if found else OK
+        if self.args.json:
+            commit, dirty = revision()
+            write_json(self.args.json, {
+                "command": "oracle", "revision": commit, "dirty": dirty, "era": era, "seed": self.seed,
+                "kernel": None if self.kernel is None else {"release": self.kernel.release,
+                                                            "version": self.kernel.version},
+                "programs": total, "lacks": sorted(lacks), "unchecked_eras": unchecked,
+                "differences": [difference.as_json() for difference in found],
+                "seconds": round(time.monotonic() - self.begin, 1), "status": status})
+        return status
+
+    def yardstick(self):
+        self.prepare()
+        with self.boot(counting=True) as kernel:
+            request = prog.request([], prog.YARDSTICK)
+            first, second = kernel.ask([request])[0], kernel.ask([request])[0]
+        rows, again = parse_costs(first), parse_costs(second)
+        if rows.keys() != again.keys() or not rows:
+            raise UserError("the guest measured other operations the second time; this is a bug of the oracle", FAILED)
+        # Both passes ran in one guest: what differs is not a property of the operation.
+        unsteady = [key for key in rows if abs(rows[key] - again[key]) > max(4, rows[key] // 100)]
+        path = repo_root() / "results" / "kernel" / f"{self.kernel.version}.csv"
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for (operation, frags), cost in rows.items():
+            if (operation, frags) not in unsteady:
+                writer.writerow([operation, frags, cost])
+        write_text(path, text.getvalue())
+        self.say(f"instructions of one operation, Linux {self.kernel.release} ({self.kernel.version})")
+        for line in cost_table(rows):
+            self.say(line)
+        for operation, frags in unsteady:
+            self.say(f"{operation} with {plural(frags, 'frag')}: {rows[operation, frags]} and then "
+                     f"{again[operation, frags]}, not written")
+        self.say(f"wrote {path.relative_to(repo_root())}")
+        if self.args.json:
+            write_json(self.args.json, {"command": "oracle", "kernel": self.kernel.release,
+                                        "version": self.kernel.version, "status": OK,
+                                        "costs": [dict(zip(COLUMNS, (*key, cost))) for key, cost in rows.items()]})
+        return OK
+
+
+class Difference:
+    """A program after which the two sides differ."""
+
+    def __init__(self, name, program):
+        self.name = name
+        self.program = program
+        self.states = None
+
+    def shrink(self, library, kernel):
+        def differs(programs):
+            requests = [prog.request(program) for program in programs]
+            ours = library.ask(requests)
+            if kernel is None:
+                return [a.startswith("died") for a in ours]
+            # What ends the library is not shown to the kernel, which would end too.
+            return [a != b for a, b in zip(ours, kernel.ask(requests))]
+
+        try:
+            self.program = prog.shrink(self.program, differs)
+            request = [prog.request(self.program, prog.DUMP)]
+            self.states = library.ask(request)[0], kernel.ask(request)[0] if kernel else ""
+        except guest.Died as died:
+            self.states = (f"the guest died while this was shrunk: {died}", "")
+
+    def lines(self):
+        yield ""
+        yield f"DIFFERENT: {self.name}"
+        yield from (f"    {line}" for line in prog.text(self.program).splitlines())
+        if self.states:
+            yield from differing(*self.states)
+
+    def as_json(self):
+        ours, theirs = self.states or (None, None)
+        return {"name": self.name, "program": prog.text(self.program), "library": ours, "kernel": theirs}
+
+
+def differing(ours, theirs):
+    """The first operation after which the two states differ: its differing lines, field beside field."""
+    if ours.startswith("died") or not theirs:
+        yield f"  library  {ours}"
+        if theirs:
+            yield f"  kernel   {theirs.strip().splitlines()[-1][:80]}"
+        return
+    a, b = (re.split(r"\n(?=op |end)", side.strip("\n")) for side in (ours, theirs))
+    for x, y in zip(a, b):
+        if x == y:
+            continue
+        yield f"  after {x.splitlines()[0].split(' skipped')[0]}"
+        yield f"    {'':<24}{'library':>14}{'kernel':>14}"
+        for line, other in zip(x.splitlines(), y.splitlines()):
+            yield from differing_fields(line, other)
+        if len(x.splitlines()) != len(y.splitlines()):
+            yield "    other registers are in use"
+        return
+    if len(a) != len(b):
+        yield "  one side executed more operations"
+
+
+def differing_fields(line, other):
+    first = re.split(r" (?=\w+=)", line.strip())
+    second = re.split(r" (?=\w+=)", other.strip())
+    where = first[0] if not first[0].startswith(("op ", "end")) else "result"
+    fields = [dict(word.split("=", 1) for word in words if "=" in word) for words in (first, second)]
+    for key in dict.fromkeys([*fields[0], *fields[1]]):
+        x, y = (side.get(key, "-") for side in fields)
+        if x != y:
+            yield f"    {where + ' ' + key:<24}{x:>14}{y:>14}"
+
+
+def lacking():
+    """The operations that the library does not have yet, as tests/oracle/env_lib.h lists them."""
+    text = (guest.sources() / "env_lib.h").read_text(encoding="utf-8")
+    line = re.search(r"^#define ORACLE_LACKS (.*)$", text, re.MULTILINE)[1]
+    return set(re.findall(r"O_BIT\((\w+)\)", line))
+
+
+def read_program(path):
+    try:
+        with open(path, encoding="utf-8") as source:
+            program = prog.parse(source.read(), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not program:
+        raise UserError(f"{path} holds no operation")
+    return program
+
+
+def corpus(lacks):
+    """The programs in tests/oracle/corpus, but for those that need what the library has not."""
+    named = [(path.name, read_program(path)) for path in sorted((guest.sources() / "corpus").glob("*.prog"))]
+    return [(name, program) for name, program in named if not lacks & {op.name for op in program}]
+
+
+def parse_costs(text):
+    """{(operation, frags): instructions} of what the yardstick says."""
+    rows = {}
+    for line in text.splitlines():
+        found = re.fullmatch(r"(\w+),(\d+),(-?\d+)", line)
+        if not found or int(found[3]) < 0:
+            raise UserError(f"the guest's yardstick said '{line}', which is no cost", FAILED)
+        rows[found[1], int(found[2])] = int(found[3])
+    return rows
+
+
+def cost_table(rows):
+    frags = sorted({n for _, n in rows})
+    yield f"{'operation':<36}" + "".join(f"{f'n={n}':>8}" for n in frags)
+    for operation in dict.fromkeys(name for name, _ in rows):
+        yield f"{operation:<36}" + "".join(f"{rows.get((operation, n), ''):>8}" for n in frags)

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: MIT
+"""The real kernel of the oracle: Debian's packages unpacked into build/oracle, a module, an initramfs, QEMU.
+
+Nothing of the kernel is installed. A Guest and a Host answer the same requests (tests/oracle/prog.h).
+"""
+
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from . import children
+from .build import build_dir
+from .errors import FAILED, IMPOSSIBLE, UserError
+from .tree import repo_root
+
+GUEST_SECONDS = 120  # for a start and for any one answer
+PACKAGES_SECONDS = 300
+BUILD_SECONDS = 300
+WINDOW = 16  # requests under way, so that neither side waits for the other
+QEMU = "qemu-system-x86_64"
+MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console"]
+# What the guest's kernel is told, by name: each is a machine of its own. init_on_alloc zeroes all that is allocated,
+# which Debian switches on; slub_debug checks every object for writes beyond its end and after its release.
+BASE = ("console=ttyS0 quiet loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off tsc=reliable "
+        "random.trust_cpu=on nokaslr")
+KINDS = {"plain": "init_on_alloc=0", "zeroed": "init_on_alloc=1",
+         "slub_debug": "init_on_alloc=0 slub_debug=FZPU page_poison=1"}
+
+
+class Died(Exception):
+    """The side that should have answered is gone. TEXT says how; NUMBER requests of the call had been answered."""
+
+    def __init__(self, text, number):
+        super().__init__(text)
+        self.number = number
+
+
+class Kernel:
+    """A distribution kernel: its files below ROOT, its RELEASE ("6.1.0-57-amd64") and Debian's VERSION."""
+
+    def __init__(self, root, release, version):
+        self.root = Path(root)
+        self.release = release
+        self.version = version
+        self.era = ".".join(release.split(".")[:2])
+
+    @property
+    def image(self):
+        return self.root / "boot" / f"vmlinuz-{self.release}"
+
+    @property
+    def headers(self):
+        return self.root / "usr" / "src" / f"linux-headers-{self.release}"
+
+
+def directory():
+    return repo_root() / "build" / "oracle"
+
+
+def _output(command, what):
+    try:
+        ended = children.run(command, PACKAGES_SECONDS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except FileNotFoundError:
+        raise UserError(f"{command[0]} is not here: the oracle needs Debian 12 on x86-64", IMPOSSIBLE) from None
+    if ended.timed_out or ended.status != 0:
+        last = (ended.err or "").strip().splitlines()[-1:]
+        raise UserError(f"{what}: {' '.join(command)} {ended.why(PACKAGES_SECONDS)}"
+                        f"{': ' + last[0] if last else ''}", IMPOSSIBLE)
+    return ended.out
+
+
+def _depends(package, pattern):
+    listing = _output(["apt-cache", "depends", package], f"{package} cannot be looked up")
+    found = re.findall(rf"Depends: ({pattern})\n", listing)
+    if not found:
+        raise UserError(f"{package} depends on no {pattern}: run apt-get update, or use Debian 12 on x86-64",
+                        IMPOSSIBLE)
+    return found[0]
+
+
+def fetch():
+    """The Kernel of the distribution, downloaded and unpacked if it is not yet."""
+    if os.uname().machine != "x86_64":
+        raise UserError("the oracle needs an x86-64 machine", IMPOSSIBLE)
+    try:
+        image = _depends("linux-image-amd64", r"linux-image-\d\S+-amd64")
+    except UserError:
+        present = sorted(directory().glob("linux-*/ready"))
+        if not present:
+            raise
+        return _unpacked(present[-1].parent)
+    release = image.removeprefix("linux-image-")
+    root = directory() / f"linux-{release}"
+    if not (root / "ready").exists():
+        _unpack(root, image, release)
+    return _unpacked(root)
+
+
+def _unpacked(root):
+    return Kernel(root, root.name.removeprefix("linux-"), (root / "ready").read_text(encoding="utf-8").strip())
+
+
+def _unpack(root, image, release):
+    headers = f"linux-headers-{release}"
+    common = _depends(headers, r"linux-headers-\S+-common")
+    kbuild = _depends(headers, r"linux-kbuild-\S+")
+    directory().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory()) as scratch:
+        scratch = Path(scratch)
+        ended = children.run(["apt-get", "download", "-qq", image, headers, common, kbuild], PACKAGES_SECONDS,
+                             cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        debs = sorted(scratch.glob("*.deb"))
+        if ended.timed_out or ended.status != 0 or len(debs) != 4:
+            last = (ended.err or "").strip().splitlines()[-1:]
+            raise UserError(f"the kernel's packages cannot be downloaded: apt-get download {image} {headers} {common} "
+                            f"{kbuild} {ended.why(PACKAGES_SECONDS)}{': ' + last[0] if last else ''}", IMPOSSIBLE)
+        files = scratch / "files"
+        files.mkdir()
+        for deb in debs:
+            # Of the kernel's thousands of modules only a few are needed.
+            which = "tar -x -C \"$2\" --wildcards './boot/vmlinuz-*' '*/virtio*.ko*'"
+            _output(["sh", "-ec", f"dpkg-deb --fsys-tarfile \"$1\" | {which}", "sh", str(deb), str(files)]
+                    if deb.name.startswith(image + "_") else ["dpkg-deb", "-x", str(deb), str(files)],
+                    f"{deb.name} cannot be unpacked")
+        version = next(deb for deb in debs if deb.name.startswith(image + "_")).name.split("_")[1]
+        _relocate(files, root, release)
+        (files / "ready").write_text(version + "\n", encoding="utf-8")
+        shutil.rmtree(root, ignore_errors=True)
+        files.rename(root)
+
+
+def _relocate(files, root, release):
+    """The headers' makefiles name /usr/src: let them name ROOT."""
+    for path in (files / "usr" / "src" / f"linux-headers-{release}").iterdir():
+        if path.name == "Makefile" and path.is_file():
+            text = path.read_text(encoding="utf-8")
+            path.write_text(re.sub(r"(?m)(^include )(/usr/src/)", rf"\g<1>{root}\g<2>", text), encoding="utf-8")
+
+
+def sources():
+    return repo_root() / "tests" / "oracle"
+
+
+def build_module(kernel, log):
+    """Builds the module and the guest's init for KERNEL; returns their directory."""
+    work = directory() / f"module-{kernel.release}"
+    work.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(kernel.version.encode())
+    for path in sorted(sources().iterdir()):
+        if path.suffix in (".c", ".h") or path.name == "Kbuild":
+            text = path.read_bytes()
+            digest.update(path.name.encode() + b"\0" + text)
+            target = work / path.name
+            if not target.exists() or target.read_bytes() != text:
+                target.write_bytes(text)
+    stamp = work / "stamp"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return work
+    stamp.unlink(missing_ok=True)
+    for command in (["make", "-s", "-C", str(kernel.headers), f"M={work}", "modules"],
+                    ["gcc", "-O1", "-static", "-Wall", "-Wextra", "-Werror", "-o", str(work / "oracle_init"),
+                     str(work / "oracle_init.c")]):
+        log.write(f"$ {' '.join(command)}\n")
+        log.flush()
+        try:
+            ended = children.run(command, BUILD_SECONDS, cwd=work, stdout=log, stderr=log)
+        except FileNotFoundError:
+            raise UserError(f"{command[0]} is not installed: scripts/install-packages oracle", IMPOSSIBLE) from None
+        if ended.timed_out or ended.status != 0:
+            raise UserError(f"the module for {kernel.release} cannot be built ({command[0]} "
+                            f"{ended.why(BUILD_SECONDS)}); its log is {log.name}", FAILED)
+    stamp.write_text(digest.hexdigest())
+    return work
+
+
+def _cpio(entries):
+    """An initramfs of ENTRIES, (name, mode, bytes), in the format that the kernel unpacks."""
+    out = bytearray()
+
+    def add(number, name, mode, data, rdev=(0, 0)):
+        header = "070701" + "".join(f"{field:08x}" for field in (
+            number, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(name) + 1, 0))
+        out.extend(header.encode() + name.encode() + b"\0")
+        out.extend(b"\0" * (-len(out) % 4))
+        out.extend(data)
+        out.extend(b"\0" * (-len(out) % 4))
+
+    for number, (name, mode, data, *rdev) in enumerate(entries, 1):
+        add(number, name, mode, data, *rdev)
+    add(0, "TRAILER!!!", 0, b"")
+    return bytes(out)
+
+
+def initramfs(kernel, work):
+    """Writes the guest's file system and returns its path."""
+    entries = [("init", 0o100755, (work / "oracle_init").read_bytes()), ("dev", 0o040755, b""),
+               ("dev/console", 0o020600, b"", (5, 1))]
+    modules = {}
+    for name in MODULES:
+        for path in kernel.root.rglob(f"{name}.ko*"):  # none: it is built into this kernel
+            modules[name] = _module(path)
+    stripped = work / "skb_oracle.stripped.ko"
+    _output(["strip", "--strip-debug", "-o", str(stripped), str(work / "skb_oracle.ko")], "the module is broken")
+    modules["skb_oracle"] = stripped.read_bytes()
+    order = _in_order(modules)
+    entries += [(f"{name}.ko", 0o100644, modules[name]) for name in order]
+    entries.append(("modules", 0o100644, "".join(f"/{name}.ko\n" for name in order).encode()))
+    path = work / "initramfs.gz"
+    path.write_bytes(gzip.compress(_cpio(entries), 1))
+    return path
+
+
+def _module(path):
+    data = path.read_bytes()
+    if path.suffix == ".xz":
+        return lzma.decompress(data)
+    if path.suffix != ".ko":
+        raise UserError(f"{path}: a module packed in a way that is not known here", IMPOSSIBLE)
+    return data
+
+
+def _in_order(modules):
+    """The names of MODULES, each behind those that it depends on."""
+    order = []
+
+    def add(name):
+        if name not in modules or name in order:
+            return
+        depends = re.search(rb"\0depends=([^\0]*)\0", modules[name])
+        for other in (depends[1].decode().split(",") if depends else []):
+            add(other)
+        order.append(name)
+
+    for name in modules:
+        add(name)
+    return order
+
+
+class _Side:
+    """Something that answers requests over a file descriptor, in order."""
+
+    def _exchange(self, requests, seconds, got):
+        """Sends all REQUESTS, calls GOT for each answer; Died if the other side goes away or falls silent."""
+        answered, sent, out, pending = 0, 0, b"", b""
+        last = time.monotonic()
+        while answered < len(requests):
+            while sent < len(requests) and sent - answered < WINDOW and len(out) < 65536:
+                out += struct.pack("=I", len(requests[sent])) + requests[sent]
+                sent += 1
+            readable, writable, _ = select.select([self._in()], [self._out()] if out else [], [], 1.0)
+            if readable:
+                data = os.read(self._in(), 1 << 20)
+                if not data:
+                    raise Died(self._why(), answered)
+                pending += data
+                last = time.monotonic()
+            if writable:
+                out = out[os.write(self._out(), out[:4096]):]
+            while len(pending) >= 4:
+                size = struct.unpack("=I", pending[:4])[0]
+                if len(pending) < 4 + size:
+                    break
+                got(pending[4:4 + size].decode())
+                pending = pending[4 + size:]
+                answered += 1
+            if time.monotonic() - last > seconds:
+                raise Died(f"has said nothing for {seconds} s", answered)
+
+    def ask(self, requests, seconds=GUEST_SECONDS):
+        """The answers to REQUESTS, as texts."""
+        answers = []
+        self._exchange(requests, seconds, answers.append)
+        return answers
+
+
+class Host(_Side):
+    """The library, in a process of its own: an operation that ends in BUG() ends that process."""
+
+    def __init__(self, era, program=None):
+        self.era = era
+        self.program = program or build_dir("release") / "tests" / "oracle" / "oracle_host"
+        self.child = None
+
+    def start(self):
+        self.stderr = tempfile.TemporaryFile()
+        try:
+            self.child = subprocess.Popen([self.program, self.era], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                          stderr=self.stderr, start_new_session=True)
+        except OSError as error:
+            raise UserError(f"{self.program} cannot be started: {error.strerror}", FAILED) from None
+        os.set_blocking(self.child.stdin.fileno(), False)
+
+    def _in(self):
+        return self.child.stdout.fileno()
+
+    def _out(self):
+        return self.child.stdin.fileno()
+
+    def _why(self):
+        self.child.wait()
+        self.stderr.seek(0)
+        text = self.stderr.read().decode(errors="replace").strip().splitlines()
+        return text[0] if text else f"exited with status {self.child.returncode}"
+
+    def ask(self, requests, seconds=GUEST_SECONDS):
+        """As a Guest's; a program that kills the process is answered with its last words."""
+        answers = []
+        while len(answers) < len(requests):
+            if self.child is None:
+                self.start()
+            try:
+                self._exchange(requests[len(answers):], seconds, answers.append)
+            except (Died, BrokenPipeError) as died:
+                text = str(died) if isinstance(died, Died) else self._why()
+                self.close()
+                answers.append(f"died: {text}")
+        return answers
+
+    def close(self):
+        if self.child:
+            children.kill_group(self.child)
+            self.stderr.close()
+            self.child = None
+
+
+class Guest(_Side):
+    """QEMU with KERNEL and the module. KIND is one of KINDS; COUNTING makes the guest's clock count instructions."""
+
+    def __init__(self, kernel, initrd, log_path, kind="plain", counting=False):
+        self.kernel = kernel
+        self.log_path = Path(log_path)
+        self.scratch = tempfile.TemporaryDirectory(prefix="skbench-oracle-")
+        path = os.path.join(self.scratch.name, "port")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(1)
+        command = [QEMU, "-accel", "tcg,thread=single", "-cpu", "max", "-m", "512", "-smp", "1", "-nodefaults",
+                   "-no-reboot", "-display", "none", "-nic", "none", "-monitor", "none",
+                   "-serial", f"file:{self.log_path}", "-kernel", str(kernel.image), "-initrd", str(initrd),
+                   "-append", f"{BASE} {KINDS[kind]}", "-chardev", f"socket,id=port,path={path}",
+                   "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=port,name=oracle"]
+        if counting:
+            command += ["-icount", "shift=0,sleep=off"]
+        self.stderr = open(self.log_path.with_suffix(".qemu"), "w+", encoding="utf-8", errors="replace")
+        try:
+            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
+                                          start_new_session=True)
+        except FileNotFoundError:
+            raise UserError(f"{QEMU} is not installed: scripts/install-packages oracle", IMPOSSIBLE) from None
+        try:
+            self.port = self._accept(listener)
+            self._await_start()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            listener.close()
+
+    def _accept(self, listener):
+        listener.settimeout(1)
+        for _ in range(GUEST_SECONDS):
+            try:
+                port = listener.accept()[0]
+                port.setblocking(False)
+                return port
+            except socket.timeout:
+                if self.child.poll() is not None:
+                    break
+        raise UserError(f"the guest cannot be started: {self._why()}", IMPOSSIBLE)
+
+    def _await_start(self):
+        deadline, text = time.monotonic() + GUEST_SECONDS, b""
+        while text != b"up\n":
+            if not select.select([self.port], [], [], max(deadline - time.monotonic(), 0))[0]:
+                raise UserError(f"the guest was not up after {GUEST_SECONDS} s; its log is {self.log_path}", FAILED)
+            data = self.port.recv(3 - len(text))
+            if not data:
+                raise UserError(f"the guest ended before it was up: {self._why()}", FAILED)
+            text += data
+
+    def _in(self):
+        return self.port.fileno()
+
+    _out = _in
+
+    def _why(self):
+        """What the console said last; the guest's power goes off when it panics."""
+        try:
+            self.child.wait(10)
+        except subprocess.TimeoutExpired:
+            pass
+        text = self.log_path.read_text(encoding="utf-8", errors="replace") if self.log_path.exists() else ""
+        said = re.findall(r"(?:skb_oracle: .+|kernel BUG at .+|BUG: .+|WARNING: .+|Kernel panic .+)", text)
+        if said:
+            return f"{said[0].strip()}; its log is {self.log_path}"
+        self.stderr.seek(0)
+        lines = self.stderr.read().strip().splitlines()
+        return (lines[-1] if lines else "it said nothing") + f"; its log is {self.log_path}"
+
+    def close(self):
+        children.kill_group(self.child)
+        if hasattr(self, "port"):
+            self.port.close()
+        self.stderr.close()
+        self.scratch.cleanup()

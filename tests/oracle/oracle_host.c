@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * oracle_host ERA: runs buffer programs on the library. Requests come on standard input, answers go
+ * to standard output, each with its length (32 bits) in front.
+ */
+#include "env_lib.h"
+#include "interp.h"
+
+#include <stdlib.h>
+
+#define TEXT_ROOM (4u << 20)
+
+enum skb_era o_era;
+struct sock *o_sk;
+
+static struct {
+	struct oracle_request head;
+	struct oracle_op ops[ORACLE_MAX_OPS];
+} request;
+
+static int refuse(const char *why)
+{
+	fprintf(stderr, "oracle_host: %s\n", why);
+	return 2;
+}
+
+static void answer(const char *text, u32 len)
+{
+	fwrite(&len, sizeof(len), 1, stdout);
+	fwrite(text, 1, len, stdout);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static struct proto_memory prot;
+	static struct tx_ring ring;
+	static struct sock sock;
+	char *text = malloc(TEXT_ROOM);
+	int era = argc == 2 ? skb_era_parse(argv[1]) : -1;
+	u32 len;
+
+	if (era < 0)
+		return refuse("usage: oracle_host 3.4|6.1|6.12");
+	o_era = era;
+	if (!text || obj_init("glibc", 1) || page_alloc_init(1, 8192) || skb_cpu_attach(0, 0) ||
+	    tx_ring_init(&ring, 16))
+		return refuse("no memory for the model");
+	tcp_sock_init(&sock, &prot, &ring, SKB_FRAG_PAGE_ORDER);
+	o_sk = &sock;
+	while (fread(&len, sizeof(len), 1, stdin) == 1) {
+		struct oracle_out out = { .text = text, .room = TEXT_ROOM };
+
+		if (len < sizeof(request.head) || len > sizeof(request) ||
+		    fread(&request, 1, len, stdin) != len ||
+		    len != sizeof(request.head) + request.head.nr_ops * sizeof(request.ops[0]))
+			return refuse("a request of the wrong length");
+		if (!(request.head.flags & ORACLE_DUMP))
+			out.text = NULL;
+		if (oracle_run(&request.head, &out))
+			return refuse("a program with an operation that the library has not");
+		if (!out.text)
+			out.len = snprintf(text, TEXT_ROOM, "%016llx", out.hash);
+		answer(text, out.len);
+	}
+	return 0;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * The oracle in a kernel: /proc/skb_oracle. One write is a request, one read its answer.
+ *
+ * For a guest that does nothing else: no locking, one user.
+ */
+#include "env_kernel.h"
+#include "interp.h"
+#include "yardstick.h"
+
+#include <linux/kprobes.h>
+#include <linux/proc_fs.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#define TEXT_ROOM (4u << 20)
+
+int (*o_skb_shift)(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen);
+int (*o_tcp_trim_head)(struct sock *sk, struct sk_buff *skb, u32 len);
+int (*o_tcp_fragment)(struct sock *sk, enum tcp_queue queue, struct sk_buff *skb, u32 len,
+		      unsigned int mss, gfp_t gfp);
+int (*o_skb_unclone_keeptruesize)(struct sk_buff *skb, gfp_t gfp);
+void (*o_skb_condense)(struct sk_buff *skb);
+struct sock *o_sk;
+
+static struct {
+	struct oracle_request head;
+	struct oracle_op ops[ORACLE_MAX_OPS];
+} request;
+static char *text;
+static unsigned long text_len;
+
+static ssize_t oracle_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	struct oracle_out out = { .text = text, .room = TEXT_ROOM };
+
+	if (len < sizeof(request.head) || len > sizeof(request))
+		return -EINVAL;
+	if (copy_from_user(&request, from, len))
+		return -EFAULT;
+	if (len != sizeof(request.head) + request.head.nr_ops * sizeof(request.ops[0]))
+		return -EINVAL;
+	if (request.head.flags & ORACLE_YARDSTICK) {
+		text_len = oracle_yardstick(text, TEXT_ROOM);
+		return len;
+	}
+	if (!(request.head.flags & ORACLE_DUMP))
+		out.text = NULL;
+	if (oracle_run(&request.head, &out))
+		return -EINVAL;
+	text_len = out.text ? out.len : scnprintf(text, TEXT_ROOM, "%016llx", out.hash);
+	return len;
+}
+
+static ssize_t oracle_read(struct file *file, char __user *to, size_t len, loff_t *pos)
+{
+	return simple_read_from_buffer(to, len, pos, text, text_len);
+}
+
+static const struct proc_ops oracle_ops = {
+	.proc_write = oracle_write,
+	.proc_read = oracle_read,
+	.proc_lseek = default_llseek,
+};
+
+static unsigned long (*lookup)(const char *name);
+
+static void *find(const char *name)
+{
+	void *at = (void *)lookup(name);
+
+	if (!at)
+		pr_err("skb_oracle: this kernel has no %s\n", name);
+	return at;
+}
+
+static int __init oracle_init(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	struct socket *sock;
+	int err = register_kprobe(&probe);
+
+	if (err) {
+		pr_err("skb_oracle: no kprobe on kallsyms_lookup_name: %d\n", err);
+		return err;
+	}
+	lookup = (void *)probe.addr;
+	unregister_kprobe(&probe);
+	o_skb_shift = find("skb_shift");
+	o_tcp_trim_head = find("tcp_trim_head");
+	o_tcp_fragment = find("tcp_fragment");
+	o_skb_unclone_keeptruesize = find("__skb_unclone_keeptruesize");
+	o_skb_condense = find("skb_condense");
+	if (!o_skb_shift || !o_tcp_trim_head || !o_tcp_fragment || !o_skb_unclone_keeptruesize ||
+	    !o_skb_condense)
+		return -ENOENT;
+	text = vmalloc(TEXT_ROOM);
+	if (!text)
+		return -ENOMEM;
+	err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (err) {
+		pr_err("skb_oracle: no socket: %d\n", err);
+		return err;
+	}
+	o_sk = sock->sk;
+	return proc_create("skb_oracle", 0600, NULL, &oracle_ops) ? 0 : -ENOMEM;
+}
+
+/* No exit: the guest is switched off instead. */
+module_init(oracle_init);
+MODULE_DESCRIPTION("sk_buff programs, run on the kernel's own sk_buffs");
+MODULE_LICENSE("Dual MIT/GPL");

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Buffer programs: what the oracle runs on the library and on a real kernel.
+ *
+ * A program is a list of operations on registers: s0 to s5 hold sk_buffs, p0 to p5 blocks of pages.
+ * Every list of operations is a program: what a state forbids is skipped, the same way on both
+ * sides, and a number beyond its operand's limit wraps around (n modulo limit + 1). So any part of
+ * a program is one too, which is what makes shrinking easy.
+ *
+ * Text form, one operation a line: `name register... number...`; `#` begins a comment. A position
+ * in an sk_buff may be written b2-1: the third boundary (the end of the linear part is b0, that of
+ * frag k is b(k+1)), one byte before.
+ */
+#ifndef TESTS_ORACLE_PROG_H
+#define TESTS_ORACLE_PROG_H
+
+#define ORACLE_SKBS	6
+#define ORACLE_PAGES	6
+#define ORACLE_BLOCKS	40 /* of pages, that one program may get */
+#define ORACLE_MAX_OPS	4096
+#define ORACLE_MAX_LEN	65536 /* no operation makes an sk_buff longer */
+#define ORACLE_BOUNDARY 0x80000000u /* of a position: | boundary << 8 | delta + 128 */
+
+/*
+ * X(name, form, number...): the forms name the operands in order. d: an empty sk_buff register that
+ * is filled, s: an sk_buff, t: a second one, p: a page register, n: a number, o: a position in s.
+ * scripts/skbench_lib/oracleprog.py reads this table; a number of an operation is its line here.
+ */
+#define ORACLE_OPS(X)                                                                  \
+	X(alloc, "dn") /* bytes of room */                                             \
+	X(alloc_fclone, "dn")                                                          \
+	X(build_skb, "dn") /* around a fragment of a page */                           \
+	X(reserve, "sn")                                                               \
+	X(put, "sn")                                                                   \
+	X(push, "snn") /* bytes, 1: write them */                                      \
+	X(pull, "sn")                                                                  \
+	X(page, "pn") /* order */                                                      \
+	X(frag, "spnnn") /* page within the block, offset, size */                     \
+	X(page_frag, "sn") /* as sendmsg does: a new frag or a longer last one */      \
+	X(clone, "ds")                                                                 \
+	X(copy, "ds")                                                                  \
+	X(pskb_copy, "ds")                                                             \
+	X(expand, "snn") /* nhead, ntail */                                            \
+	X(unclone, "s")                                                                \
+	X(unclone_keeptruesize, "s")                                                   \
+	X(trim, "so") /* to this length */                                             \
+	X(pull_tail, "sn") /* bytes more in the linear part */                         \
+	X(split, "dso") /* d gets what lies behind */                                  \
+	X(shift, "sto") /* from the front of t to the end of s; the position is t's */ \
+	X(coalesce, "st") /* t is merged into s, and gone if it could be */            \
+	X(header_release, "s")                                                         \
+	X(header_unclone, "s")                                                         \
+	X(condense, "s")                                                               \
+	X(morph, "st") /* s becomes a clone of t */                                    \
+	X(share_check, "s") /* s becomes one that nobody else holds */                 \
+	X(unshare, "s") /* s becomes one whose head nobody shares */                   \
+	X(get, "ds")                                                                   \
+	X(free, "s")                                                                   \
+	X(own, "s") /* charged to a socket from now on */                              \
+	X(frag_list, "st") /* t becomes a member of s's list */                        \
+	X(shared_frag, "s") /* others may write its pages */                           \
+	X(headers, "s") /* header offsets and a partial checksum at data */            \
+	X(tcp_segs, "sn") /* sequence numbers, segments of n bytes */                  \
+	X(tcp_trim_head, "so")                                                         \
+	X(tcp_fragment, "dson") /* position, MSS */
+
+struct oracle_op {
+	unsigned char op, d, s, t;
+	unsigned int n[3];
+};
+
+/* A request: this, then nr_ops operations. */
+struct oracle_request {
+	unsigned int flags;
+	unsigned int nr_ops;
+};
+
+#define ORACLE_DUMP	 1 /* states in words, not only their hash */
+#define ORACLE_YARDSTICK 2 /* no program: what operations cost (module only) */
+
+#endif
