@@ -26,6 +26,7 @@
  * before would: one get and one put a life that both variants pay.
  */
 #include "benches/bench_tcp.h"
+#include "benches/bench_tcp_ops.h"
 #include "benches/harness/bench.h"
 
 #include "skb/skb_check.h"
@@ -490,6 +491,7 @@ static const struct bench_op trim = {
 int main(int argc, char **argv)
 {
 	bench_register(&trim);
+	bench_tcp_ops_register();
 	bench_tcp_link_register();
 	return bench_main(argc, argv);
 }
