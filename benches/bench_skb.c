@@ -7,74 +7,61 @@
  *   skb/alloc_skb_fclone           era frags                       alloc_skb_fclone(320) with frags, kfree_skb()
  *   skb/build_skb                  era                             2048 bytes of a page_frag_cache, build_skb(), kfree_skb()
  *   skb/skb_clone                  era of                          skb_clone(), kfree_skb() of the clone
- *   skb/pskb_expand_head           era frags cloned head           [skb_clone()] pskb_expand_head(0, 0) [kfree_skb() of the clone]
- *   skb/skb_unclone                era frags cloned head           the same with skb_unclone()
- *   skb/skb_unclone_keeptruesize   era frags cloned head           the same with skb_unclone_keeptruesize()
- *   skb/pskb_copy                  era frags                       pskb_copy(), kfree_skb() of the copy
+ *   skb/pskb_expand_head           era frags cloned head list uarg [skb_clone()] pskb_expand_head(0, 0) [kfree_skb() of the clone]
+ *   skb/skb_unclone                era frags cloned head list uarg the same with skb_unclone()
+ *   skb/skb_unclone_keeptruesize   era frags cloned head list uarg the same with skb_unclone_keeptruesize()
+ *   skb/pskb_copy                  era frags list uarg             pskb_copy(), kfree_skb() of the copy
  *   skb/skb_frag_ref               page                            skb_frag_ref(), skb_frag_unref(), never the last
+ *
+ * What moves bytes and frags is in bench_skb_data.c, pages in bench_skb_page.c, lock-free lists in
+ * bench_skb_list.c.
  *
  * The kernel does each of these in net/core/skbuff.c. What is fake here: one sk_buff in one thread,
  * its lines warm; pages hold no payload that anybody reads; frags are one page each, of which the
- * case holds a reference, so that no put is the last one unless the operation makes the page. The
- * ledger and the instruction counts tell the parts of an operation apart, time tells the whole.
+ * case holds a reference, so that no put is the last one unless the operation makes the page;
+ * members of a frag_list have no frags of their own. The ledger and the instruction counts tell the
+ * parts of an operation apart, time tells the whole.
  */
-#include "benches/harness/bench.h"
-
-#include "skb/page_frag.h"
-#include "skb/skb_check.h"
+#include "benches/bench_skb.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static const char *const era_words[] = { "3.4", "6.1", "6.12", NULL };
+const char *const skb_era_words[] = { "3.4", "6.1", "6.12", NULL };
 static const char *const of_words[] = { "fclone", "shell", NULL };
 static const char *const page_words[] = { "order0", "head", "tail", NULL };
 
-#define KEY_ERA(grid_)                                                                       \
-	{                                                                                    \
-		"era", era_words, 0, 0, "6.12", grid_, "the kernel version whose rules hold" \
-	}
-#define KEY_FRAGS(grid_)                                                       \
-	{                                                                      \
-		"frags", NULL, 0, MAX_SKB_FRAGS, "16", grid_, "page fragments" \
-	}
-#define KEY_CLONED                                                             \
-	{                                                                      \
-		"cloned", NULL, 0, 1, "1", "0,1", "1: a clone shares the head" \
-	}
-#define KEY_HEAD                                                                             \
-	{                                                                                    \
-		"head", NULL, 0, 4096, "320", "320", "bytes from head to tail, all headroom" \
-	}
-
-struct skb_ctx {
-	struct sk_buff *skb;
-	struct sk_buff *other; /* the clone or copy between two phases */
-	struct page *page[MAX_SKB_FRAGS]; /* what the frags lie in; the case's reference */
-	struct page_frag_cache frag;
-	enum skb_era era;
-	unsigned int frags, size;
-	bool cloned;
-	void (*one)(void *ctx); /* phase by phase, for ledger and check */
-};
-
-/* N page frags of 4096 bytes on SKB; the pages come with the case. */
-static void fill(struct skb_ctx *c, struct sk_buff *skb)
+void skb_case_fill(struct skb_ctx *c, struct sk_buff *skb, unsigned int n)
 {
-	for (unsigned int i = 0; i < c->frags; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		page_ref_inc(c->page[i]);
 		skb_add_rx_frag(skb, i, c->page[i], 0, PAGE_SIZE, PAGE_SIZE);
 	}
 }
 
-static void destroy(void *arg)
+void skb_case_list(struct skb_ctx *c, struct sk_buff *skb, unsigned int l)
+{
+	while (l--) {
+		struct sk_buff *m = alloc_skb(c->era, SKB_MEMBER_BYTES, NUMA_NO_NODE);
+
+		BUG_ON(!m);
+		memset(skb_put(m, SKB_MEMBER_BYTES), 0, SKB_MEMBER_BYTES);
+		m->next = skb_shinfo(skb)->frag_list;
+		skb_shinfo(skb)->frag_list = m;
+		skb->len += SKB_MEMBER_BYTES;
+		skb->data_len += SKB_MEMBER_BYTES;
+		skb->truesize += m->truesize;
+	}
+}
+
+void skb_case_destroy(void *arg)
 {
 	struct skb_ctx *c = arg;
 
 	if (c->skb)
 		kfree_skb(c->era, c->skb);
+	if (c->second)
+		kfree_skb(c->era, c->second);
 	for (unsigned int i = 0; i < ARRAY_SIZE(c->page); i++)
 		if (c->page[i])
 			put_page(c->page[i]);
@@ -82,49 +69,91 @@ static void destroy(void *arg)
 	free(c);
 }
 
-static struct skb_ctx *create(const struct bench_args *args, bool pages, char *err, size_t errlen)
+struct skb_ctx *skb_case_create(const struct bench_args *args, unsigned int pages, char *err,
+				size_t errlen)
 {
 	struct skb_ctx *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		goto nomem;
 	c->era = bench_arg(args, "era");
-	if (pages) {
-		c->frags = bench_arg(args, "frags");
-		for (unsigned int i = 0; i < c->frags; i++) {
-			c->page[i] = alloc_pages(0);
-			if (!c->page[i])
-				goto nomem;
-		}
+	c->frags = pages;
+	for (unsigned int i = 0; i < pages; i++) {
+		c->page[i] = alloc_pages(0);
+		if (!c->page[i])
+			goto nomem;
 	}
 	return c;
 nomem:
 	if (c)
-		destroy(c);
+		skb_case_destroy(c);
 	snprintf(err, errlen, "no memory for the case: ask for fewer frags or more --skb_pages");
 	return NULL;
 }
 
-/* Runs ONE operation by its phases and looks at what is left: sk_buff, dataref, page references. */
+/* The case keeps its reference for ever: the last one is never dropped. */
+static void never(struct ubuf_info_msgzc *uarg)
+{
+	(void)uarg;
+	skb_bug(__FILE__, __LINE__, "the ubuf_info of a case was let go of");
+}
+
+void skb_case_skb(struct skb_ctx *c, const struct bench_args *args, unsigned int head,
+		  unsigned int tailroom, bool list, bool uarg)
+{
+	c->skb = alloc_skb_fclone(c->era, head + tailroom, NUMA_NO_NODE);
+	BUG_ON(!c->skb);
+	skb_reserve(c->skb, head);
+	skb_case_fill(c, c->skb, c->frags);
+	if (list) {
+		c->list = bench_arg(args, "list");
+		skb_case_list(c, c->skb, c->list);
+	}
+	if (uarg && bench_arg(args, "uarg")) {
+		msg_zerocopy_init(&c->uarg, SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN, never);
+		skb_zcopy_set(c->skb, &c->uarg.ubuf);
+	}
+	c->truesize = c->skb->truesize;
+}
+
+static int check_skb(const struct skb_ctx *c, const struct sk_buff *skb, char *err, size_t errlen)
+{
+	int dataref = skb_shinfo(skb)->dataref.counter & SKB_DATAREF_MASK;
+
+	if (skb_check(skb, err, errlen))
+		return -1;
+	if (dataref != 1) {
+		snprintf(err, errlen, "%d sk_buffs share the head afterwards", dataref);
+		return -1;
+	}
+	for (const struct sk_buff *m = skb_shinfo(skb)->frag_list; m; m = m->next)
+		if (m->users.refs.counter != 1) {
+			snprintf(err, errlen, "a member of the frag_list has %d holders afterwards",
+				 m->users.refs.counter);
+			return -1;
+		}
+	if (skb_zcopy(skb) && c->uarg.ubuf.refcnt.refs.counter != 2) {
+		snprintf(err, errlen, "the ubuf_info has %d references, not 2",
+			 c->uarg.ubuf.refcnt.refs.counter);
+		return -1;
+	}
+	return 0;
+}
+
+/* Runs ONE operation by its phases and looks at what is left: sk_buffs and page references. */
 static int check_one(void *arg, char *err, size_t errlen)
 {
 	struct skb_ctx *c = arg;
 
 	c->one(c);
-	if (c->other) {
+	if (c->other || c->second_clone) {
 		snprintf(err, errlen, "an sk_buff is left over");
 		return -1;
 	}
-	if (c->skb) {
-		int dataref = skb_shinfo(c->skb)->dataref.counter & SKB_DATAREF_MASK;
-
-		if (skb_check(c->skb, err, errlen))
-			return -1;
-		if (dataref != 1) {
-			snprintf(err, errlen, "%d sk_buffs share the head afterwards", dataref);
-			return -1;
-		}
-	}
+	if (c->skb && check_skb(c, c->skb, err, errlen))
+		return -1;
+	if (c->second && check_skb(c, c->second, err, errlen))
+		return -1;
 	for (unsigned int i = 0; i < c->frags; i++) {
 		int want = c->skb ? 2 : 1;
 
@@ -137,8 +166,8 @@ static int check_one(void *arg, char *err, size_t errlen)
 	return 0;
 }
 
-static int made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *, u64),
-		void (*one)(void *))
+int skb_case_made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *, u64),
+		  void (*one)(void *))
 {
 	c->one = one;
 	*out = (struct bench_case){
@@ -147,7 +176,7 @@ static int made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *, 
 		.role = { { "cpu", span } },
 		.check = check_one,
 		.ledger = one,
-		.teardown = destroy,
+		.teardown = skb_case_destroy,
 	};
 	return 0;
 }
@@ -174,7 +203,7 @@ static int made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *, 
 				alloc_skb_fclone(era_, MAX_TCP_HEADER, NUMA_NO_NODE);              \
                                                                                                    \
 			BUG_ON(!skb);                                                              \
-			fill(c, skb);                                                              \
+			skb_case_fill(c, skb, c->frags);                                           \
 			kfree_skb(era_, skb);                                                      \
 		}                                                                                  \
 	}                                                                                          \
@@ -202,7 +231,7 @@ static void phase_alloc_fclone(void *arg)
 
 	c->other = alloc_skb_fclone(c->era, MAX_TCP_HEADER, NUMA_NO_NODE);
 	BUG_ON(!c->other);
-	fill(c, c->other);
+	skb_case_fill(c, c->other, c->frags);
 }
 
 static void phase_build(void *arg)
@@ -239,39 +268,34 @@ static void one_build(void *arg)
 	bench_phase("free", phase_free, arg);
 }
 
-#define BY_ERA(name)                                \
-	{                                           \
-		name##_3_4, name##_6_1, name##_6_12 \
-	}
-
 static int prepare_alloc(const struct bench_args *args, struct bench_case *out, char *err,
 			 size_t errlen)
 {
 	static void (*const spans[])(void *, u64) = BY_ERA(span_alloc);
-	struct skb_ctx *c = create(args, false, err, errlen);
+	struct skb_ctx *c = skb_case_create(args, 0, err, errlen);
 
 	if (!c)
 		return -ENOMEM;
 	c->size = bench_arg(args, "size");
-	return made(out, c, spans[c->era], one_alloc);
+	return skb_case_made(out, c, spans[c->era], one_alloc);
 }
 
 static int prepare_alloc_fclone(const struct bench_args *args, struct bench_case *out, char *err,
 				size_t errlen)
 {
 	static void (*const spans[])(void *, u64) = BY_ERA(span_fclone);
-	struct skb_ctx *c = create(args, true, err, errlen);
+	struct skb_ctx *c = skb_case_create(args, bench_arg(args, "frags"), err, errlen);
 
-	return c ? made(out, c, spans[c->era], one_alloc_fclone) : -ENOMEM;
+	return c ? skb_case_made(out, c, spans[c->era], one_alloc_fclone) : -ENOMEM;
 }
 
 static int prepare_build(const struct bench_args *args, struct bench_case *out, char *err,
 			 size_t errlen)
 {
 	static void (*const spans[])(void *, u64) = BY_ERA(span_build);
-	struct skb_ctx *c = create(args, false, err, errlen);
+	struct skb_ctx *c = skb_case_create(args, 0, err, errlen);
 
-	return c ? made(out, c, spans[c->era], one_build) : -ENOMEM;
+	return c ? skb_case_made(out, c, spans[c->era], one_build) : -ENOMEM;
 }
 
 /*
@@ -307,14 +331,14 @@ static int prepare_clone(const struct bench_args *args, struct bench_case *out, 
 			 size_t errlen)
 {
 	static void (*const spans[])(void *, u64) = BY_ERA(span_clone);
-	struct skb_ctx *c = create(args, false, err, errlen);
+	struct skb_ctx *c = skb_case_create(args, 0, err, errlen);
 
 	if (!c)
 		return -ENOMEM;
 	c->skb = bench_arg(args, "of") == 0 ? alloc_skb_fclone(c->era, MAX_TCP_HEADER, NUMA_NO_NODE)
 					    : alloc_skb(c->era, MAX_TCP_HEADER, NUMA_NO_NODE);
 	BUG_ON(!c->skb);
-	return made(out, c, spans[c->era], one_clone);
+	return skb_case_made(out, c, spans[c->era], one_clone);
 }
 
 /*
@@ -394,21 +418,30 @@ static void one_keeptruesize(void *arg)
 	one_unshare(arg, "unclone", phase_keeptruesize);
 }
 
+/* What 3.4 has no rule for; the state is gone then. */
+static int refuse_uarg(struct skb_ctx *c, const struct bench_args *args, char *err, size_t errlen)
+{
+	if (!bench_arg(args, "uarg") || c->era >= ERA_6_1)
+		return 0;
+	skb_case_destroy(c);
+	snprintf(err, errlen,
+		 "3.4 copies zerocopy frags when a clone is made: ask for uarg:0 or a later era");
+	return -EINVAL;
+}
+
 static int prepare_unshare(const struct bench_args *args, struct bench_case *out,
 			   void (*const spans[2][SKB_ERA_NR])(void *, u64), void (*one)(void *),
 			   char *err, size_t errlen)
 {
-	struct skb_ctx *c = create(args, true, err, errlen);
-	unsigned int head = bench_arg(args, "head");
+	struct skb_ctx *c = skb_case_create(args, bench_arg(args, "frags"), err, errlen);
 
 	if (!c)
 		return -ENOMEM;
+	if (refuse_uarg(c, args, err, errlen))
+		return -EINVAL;
 	c->cloned = bench_arg(args, "cloned");
-	c->skb = alloc_skb_fclone(c->era, head, NUMA_NO_NODE);
-	BUG_ON(!c->skb);
-	skb_reserve(c->skb, head);
-	fill(c, c->skb);
-	return made(out, c, spans[c->cloned][c->era], one);
+	skb_case_skb(c, args, bench_arg(args, "head"), 0, true, true);
+	return skb_case_made(out, c, spans[c->cloned][c->era], one);
 }
 
 #define PREPARE_UNSHARE(name, fn, one)                                                   \
@@ -459,15 +492,14 @@ static int prepare_copy(const struct bench_args *args, struct bench_case *out, c
 			size_t errlen)
 {
 	static void (*const spans[])(void *, u64) = BY_ERA(span_copy);
-	struct skb_ctx *c = create(args, true, err, errlen);
+	struct skb_ctx *c = skb_case_create(args, bench_arg(args, "frags"), err, errlen);
 
 	if (!c)
 		return -ENOMEM;
-	c->skb = alloc_skb(c->era, MAX_TCP_HEADER, NUMA_NO_NODE);
-	BUG_ON(!c->skb);
-	skb_reserve(c->skb, MAX_TCP_HEADER);
-	fill(c, c->skb);
-	return made(out, c, spans[c->era], one_copy);
+	if (refuse_uarg(c, args, err, errlen))
+		return -EINVAL;
+	skb_case_skb(c, args, MAX_TCP_HEADER, 0, true, true);
+	return skb_case_made(out, c, spans[c->era], one_copy);
 }
 
 /*
@@ -518,7 +550,7 @@ static int prepare_frag_ref(const struct bench_args *args, struct bench_case *ou
 	BUG_ON(!c->page[0] || !c->skb);
 	page_ref_inc(c->page[0]);
 	skb_add_rx_frag(c->skb, 0, c->page[0] + (page == 2), 0, PAGE_SIZE, PAGE_SIZE);
-	return made(out, c, span_frag_ref, one_frag_ref);
+	return skb_case_made(out, c, span_frag_ref, one_frag_ref);
 }
 
 static const struct bench_key alloc_keys[] = {
@@ -526,7 +558,10 @@ static const struct bench_key alloc_keys[] = {
 	{ "size", NULL, 0, 65536, "320", "320,2048", "linear bytes" },
 	{ 0 },
 };
-static const struct bench_key frags_keys[] = { KEY_ERA("6.12"), KEY_FRAGS("0,2,16"), { 0 } };
+static const struct bench_key frags_keys[] = { KEY_ERA("6.12"), KEY_FRAGS("16", "0,2,16"), { 0 } };
+static const struct bench_key copy_keys[] = {
+	KEY_ERA("6.12"), KEY_FRAGS("16", "0,2,16"), KEY_LIST, KEY_UARG, { 0 },
+};
 static const struct bench_key era_keys[] = { KEY_ERA("6.12"), { 0 } };
 static const struct bench_key clone_keys[] = {
 	KEY_ERA("3.4,6.1,6.12"),
@@ -534,7 +569,7 @@ static const struct bench_key clone_keys[] = {
 	{ 0 },
 };
 static const struct bench_key unshare_keys[] = {
-	KEY_ERA("6.12"), KEY_FRAGS("0,2,16"), KEY_CLONED, KEY_HEAD, { 0 },
+	KEY_ERA("6.12"), KEY_FRAGS("16", "0,2,16"), KEY_CLONED, KEY_HEAD, KEY_LIST, KEY_UARG, { 0 },
 };
 static const struct bench_key page_keys[] = {
 	{ "page", page_words, 0, 0, "order0", "order0,head,tail", "what the frag lies in" },
@@ -553,7 +588,7 @@ static const struct bench_op ops[] = {
 	  NULL },
 	{ "skb/skb_unclone_keeptruesize", "the same, truesize and end kept", unshare_keys,
 	  prepare_keeptruesize, NULL },
-	{ "skb/pskb_copy", "private head, shared pages, in a new sk_buff", frags_keys, prepare_copy,
+	{ "skb/pskb_copy", "private head, shared pages, in a new sk_buff", copy_keys, prepare_copy,
 	  NULL },
 	{ "skb/skb_frag_ref", "take and drop a reference on a frag's page", page_keys,
 	  prepare_frag_ref, NULL },
@@ -563,5 +598,8 @@ int main(int argc, char **argv)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		bench_register(&ops[i]);
+	bench_skb_data();
+	bench_skb_page();
+	bench_skb_list();
 	return bench_main(argc, argv);
 }
