@@ -20,8 +20,9 @@ LOG = "skbench-build.log"
 TAIL_LINES = 30
 
 
-def build_dir(preset="release"):
-    return repo_root() / "build" / preset
+def build_dir(preset="release", root=None):
+    """The build directory of PRESET in the source tree ROOT (default: this one)."""
+    return (root or repo_root()) / "build" / preset
 
 
 def bench_binary(case, preset="release", traced=False):
@@ -29,32 +30,33 @@ def bench_binary(case, preset="release", traced=False):
     return build_dir(preset) / "benches" / f"bench_{case.split('/')[0]}{'_traced' if traced else ''}"
 
 
-def ensure_built(preset="release", quiet=False, targets=None):
-    """Configures and builds PRESET (only TARGETS, if given) and returns its directory.
+def ensure_built(preset="release", quiet=False, targets=None, root=None):
+    """Configures and builds PRESET (only TARGETS, if given) of the source tree ROOT and returns its directory.
 
     Two calls at once, from two processes too, wait for each other. Shows progress on a terminal unless QUIET; says
     nothing in a pipe. Raises UserError with the end of the log if the build fails.
     """
-    directory = build_dir(preset)
+    root = root or repo_root()
+    directory = build_dir(preset, root)
     directory.parent.mkdir(exist_ok=True)
     show = _Progress(preset, enabled=not quiet and sys.stderr.isatty())
     with _locked(directory.parent / f".{preset}.lock", show):
         directory.mkdir(exist_ok=True)
         log_path = directory / LOG
         with open(log_path, "w", encoding="utf-8") as log:
-            for command in _commands(preset, directory, targets):
-                _run(command, log, log_path, show)
+            for command in _commands(preset, directory, targets, root):
+                _run(command, log, log_path, show, root)
         show.done()
     return directory
 
 
-def _commands(preset, directory, targets):
-    presets = repo_root() / "CMakePresets.json"
+def _commands(preset, directory, targets, root):
+    presets = root / "CMakePresets.json"
     cache = directory / "CMakeCache.txt"
     try:
         text = cache.read_text(encoding="utf-8", errors="replace")
         # A cache that came along with a copied tree still names the old one.
-        fresh = f"CMAKE_HOME_DIRECTORY:INTERNAL={repo_root()}\n" not in text
+        fresh = f"CMAKE_HOME_DIRECTORY:INTERNAL={root}\n" not in text
         configured = (directory / "build.ninja").exists() and cache.stat().st_mtime >= presets.stat().st_mtime
     except FileNotFoundError:
         fresh, configured = False, False
@@ -65,12 +67,12 @@ def _commands(preset, directory, targets):
     yield ["cmake", "--build", str(directory), *(["--target", *targets] if targets else [])]
 
 
-def _run(command, log, log_path, show):
+def _run(command, log, log_path, show, root):
     log.write(f"$ {' '.join(command)}\n")
     last = collections.deque(maxlen=TAIL_LINES)
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
     try:
-        child = subprocess.Popen(command, cwd=repo_root(), env=environment, text=True, errors="replace",
+        child = subprocess.Popen(command, cwd=root, env=environment, text=True, errors="replace",
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                  start_new_session=True)
     except FileNotFoundError:

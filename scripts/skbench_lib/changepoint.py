@@ -41,19 +41,17 @@ class Change:
         self.p = ranks.rank_sum(left, right)
 
 
-def best_split(values):
-    """(index, statistic) of the split with the largest energy statistic, each side MIN_SEGMENT long; or None.
+def statistics(values):
+    """[energy statistic of the split before values[i], for i from 1]: weighted by both sides' length.
 
     Distances are those of the logarithms. The sums are updated as the boundary moves: n^2 steps in all.
     """
     count = len(values)
-    if count < 2 * MIN_SEGMENT:
-        return None
     logs = [math.log(value) for value in values]
     within_left = 0.0
     within_right = math.fsum(abs(logs[i] - logs[j]) for i in range(count) for j in range(i + 1, count))
     between = 0.0
-    best = None
+    found = []
     for index in range(1, count):
         moved = logs[index - 1]
         to_left = math.fsum(abs(moved - value) for value in logs[:index - 1])
@@ -62,13 +60,25 @@ def best_split(values):
         within_right -= to_right
         between += to_right - to_left
         left, right = index, count - index
-        if left < MIN_SEGMENT or right < MIN_SEGMENT:
-            continue
-        energy = 2 * between / (left * right) - 2 * within_left / (left * (left - 1)) \
-            - 2 * within_right / (right * (right - 1))
-        statistic = left * right / count * energy
-        if best is None or statistic > best[1]:
-            best = index, statistic
+        energy = 2 * between / (left * right)
+        energy -= 2 * within_left / (left * (left - 1)) if left > 1 else 0.0
+        energy -= 2 * within_right / (right * (right - 1)) if right > 1 else 0.0
+        found.append(left * right / count * energy)
+    return found
+
+
+def best_split(values):
+    """(index, statistic) of the best split with MIN_SEGMENT values on each side, or None.
+
+    Only a peak counts. Where the statistic still rises towards an end, the change is nearer to that end than a segment
+    may be: that is a tail to wait for, and no split of MIN_SEGMENT values some of which are old.
+    """
+    found = statistics(values)
+    best = None
+    for index in range(MIN_SEGMENT, len(values) - MIN_SEGMENT + 1):
+        here, before, behind = (found[i - 1] for i in (index, index - 1, index + 1))
+        if here >= max(before, behind) and (best is None or here > best[1]):
+            best = index, here
     return best
 
 

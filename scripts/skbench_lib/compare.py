@@ -180,7 +180,7 @@ def refusal(base, new, b, n, ratio):
         return "roles on several CPUs of a virtual machine: such times do not hold across sessions; skbench duet"
     if b.plan and n.plan:
         for key in ("batches", "cpus"):
-            if b.plan.get(key) != n.plan.get(key):
+            if None not in (b.plan.get(key), n.plan.get(key)) and b.plan[key] != n.plan[key]:
                 return f"another plan: {key} {b.plan.get(key)} against {n.plan.get(key)}"
         if b.plan.get("n") and n.plan.get("n") and \
                 max(b.plan["n"], n.plan["n"]) > PLAN_FACTOR * min(b.plan["n"], n.plan["n"]):
@@ -235,6 +235,16 @@ def measure(entry, b, n):
         interval = ranks.interval_of_ratio(b.values, n.values)
         if interval:
             entry["lo"], entry["hi"] = math.exp(interval[0]), math.exp(interval[1])
+
+
+def confirm_row(entry, b, n, count):
+    """Verdict and failure of a row measured anew, by a test at 0.05 over COUNT cases."""
+    measure(entry, b, n)
+    margin = max(stats.log_margin(stats.MARGIN), stats.log_floor(stats.FLOOR_NS, entry["base"]["median"]))
+    lo, hi = (math.log(entry[key]) if entry[key] else None for key in ("lo", "hi"))
+    entry["verdict"] = stats.verdict(lo, hi, margin)
+    p = ranks.rank_sum([value * math.exp(margin) for value in b.values], n.values)
+    entry["fails"] = entry["verdict"] == stats.REGRESSION and p <= 0.05 / max(1, count)
 
 
 def family(rows):
