@@ -29,9 +29,11 @@ BUILD_SECONDS = 300
 WINDOW = 16  # requests under way, so that neither side waits for the other
 QEMU = "qemu-system-x86_64"
 MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console"]
+# The library's eras that there is a kernel for, and where Debian 12 has it: among its own packages, or elsewhere.
+SOURCES = {"6.1": None, "6.12": "deb http://deb.debian.org/debian bookworm-backports main"}
 # What the guest's kernel is told, by name: each is a machine of its own. init_on_alloc zeroes all that is allocated,
 # which Debian switches on; slub_debug checks every object for writes beyond its end and after its release.
-BASE = ("console=ttyS0 quiet loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off tsc=reliable "
+BASE = ("console=ttyS0 quiet loglevel=5 panic=-1 oops=panic panic_on_warn=1 mitigations=off tsc=reliable "
         "random.trust_cpu=on nokaslr")
 KINDS = {"plain": "init_on_alloc=0", "zeroed": "init_on_alloc=1",
          "slub_debug": "init_on_alloc=0 slub_debug=FZPU page_poison=1"}
@@ -79,30 +81,60 @@ def _output(command, what):
     return ended.out
 
 
-def _depends(package, pattern):
-    listing = _output(["apt-cache", "depends", package], f"{package} cannot be looked up")
-    found = re.findall(rf"Depends: ({pattern})\n", listing)
-    if not found:
-        raise UserError(f"{package} depends on no {pattern}: run apt-get update, or use Debian 12 on x86-64",
-                        IMPOSSIBLE)
-    return found[0]
+class Apt:
+    """apt with the machine's own lists, or with those of SOURCE alone in a directory of ours."""
+
+    def __init__(self, source):
+        self.options = []
+        if source is None:
+            return
+        own = directory() / "apt"
+        for part in ("lists/partial", "cache/archives/partial"):
+            (own / part).mkdir(parents=True, exist_ok=True)
+        (own / "sources.list").write_text(source + "\n", encoding="utf-8")
+        self.options = ["-o", f"Dir::Etc::sourcelist={own / 'sources.list'}", "-o", "Dir::Etc::sourceparts=/dev/null",
+                        "-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}",
+                        "-o", "APT::Sandbox::User="]
+        _output(["apt-get", "-qq", *self.options, "update"], f"'{source}' cannot be read")
+
+    def depends(self, package, pattern):
+        listing = _output(["apt-cache", *self.options, "depends", package], f"{package} cannot be looked up")
+        found = re.findall(rf"Depends: ({pattern})\n", listing)
+        if not found:
+            raise UserError(f"{package} depends on no {pattern}: run apt-get update, or use Debian 12 on x86-64",
+                            IMPOSSIBLE)
+        return found[0]
+
+    def download(self, packages, to):
+        command = ["apt-get", "-qq", *self.options, "download", *packages]
+        ended = children.run(command, PACKAGES_SECONDS, cwd=to, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             text=True)
+        debs = sorted(to.glob("*.deb"))
+        if ended.timed_out or ended.status != 0 or len(debs) != len(packages):
+            last = (ended.err or "").strip().splitlines()[-1:]
+            raise UserError(f"the kernel's packages cannot be downloaded: {' '.join(command)} "
+                            f"{ended.why(PACKAGES_SECONDS)}{': ' + last[0] if last else ''}", IMPOSSIBLE)
+        return debs
 
 
-def fetch():
-    """The Kernel of the distribution, downloaded and unpacked if it is not yet."""
+def fetch(era="6.1"):
+    """The Kernel for ERA, downloaded and unpacked if it is not yet. Without a network, one that is there already."""
     if os.uname().machine != "x86_64":
         raise UserError("the oracle needs an x86-64 machine", IMPOSSIBLE)
     try:
-        image = _depends("linux-image-amd64", r"linux-image-\d\S+-amd64")
+        apt = Apt(SOURCES[era])
+        image = apt.depends("linux-image-amd64", r"linux-image-\d\S+-amd64")
     except UserError:
-        present = sorted(directory().glob("linux-*/ready"))
+        present = sorted(directory().glob(f"linux-{era}.*/ready"), key=lambda path: path.stat().st_mtime)
         if not present:
             raise
         return _unpacked(present[-1].parent)
     release = image.removeprefix("linux-image-")
+    if not release.startswith(era + "."):
+        raise UserError(f"the kernel there is for era {era} is {release}: use Debian 12", IMPOSSIBLE)
     root = directory() / f"linux-{release}"
     if not (root / "ready").exists():
-        _unpack(root, image, release)
+        _unpack(apt, root, image, release)
     return _unpacked(root)
 
 
@@ -110,20 +142,14 @@ def _unpacked(root):
     return Kernel(root, root.name.removeprefix("linux-"), (root / "ready").read_text(encoding="utf-8").strip())
 
 
-def _unpack(root, image, release):
+def _unpack(apt, root, image, release):
     headers = f"linux-headers-{release}"
-    common = _depends(headers, r"linux-headers-\S+-common")
-    kbuild = _depends(headers, r"linux-kbuild-\S+")
+    packages = [image, headers, apt.depends(headers, r"linux-headers-\S+-common\S*"),
+                apt.depends(headers, r"linux-kbuild-\S+")]
     directory().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory()) as scratch:
         scratch = Path(scratch)
-        ended = children.run(["apt-get", "download", "-qq", image, headers, common, kbuild], PACKAGES_SECONDS,
-                             cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        debs = sorted(scratch.glob("*.deb"))
-        if ended.timed_out or ended.status != 0 or len(debs) != 4:
-            last = (ended.err or "").strip().splitlines()[-1:]
-            raise UserError(f"the kernel's packages cannot be downloaded: apt-get download {image} {headers} {common} "
-                            f"{kbuild} {ended.why(PACKAGES_SECONDS)}{': ' + last[0] if last else ''}", IMPOSSIBLE)
+        debs = apt.download(packages, scratch)
         files = scratch / "files"
         files.mkdir()
         for deb in debs:
@@ -167,7 +193,8 @@ def build_module(kernel, log):
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return work
     stamp.unlink(missing_ok=True)
-    for command in (["make", "-s", "-C", str(kernel.headers), f"M={work}", "modules"],
+    for command in (["make", "-s", "-C", str(kernel.headers), f"M={work}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+                     "modules"],
                     ["gcc", "-O1", "-static", "-Wall", "-Wextra", "-Werror", "-o", str(work / "oracle_init"),
                      str(work / "oracle_init.c")]):
         log.write(f"$ {' '.join(command)}\n")
@@ -258,14 +285,20 @@ class _Side:
                 out += struct.pack("=I", len(requests[sent])) + requests[sent]
                 sent += 1
             readable, writable, _ = select.select([self._in()], [self._out()] if out else [], [], 1.0)
+            if writable:
+                try:
+                    out = out[os.write(self._out(), out[:4096]):]
+                except ConnectionError:  # gone; what it has said before is still to be read
+                    out, sent = b"", len(requests)
             if readable:
-                data = os.read(self._in(), 1 << 20)
+                try:
+                    data = os.read(self._in(), 1 << 20)
+                except ConnectionError:
+                    data = b""
                 if not data:
                     raise Died(self._why(), answered)
                 pending += data
                 last = time.monotonic()
-            if writable:
-                out = out[os.write(self._out(), out[:4096]):]
             while len(pending) >= 4:
                 size = struct.unpack("=I", pending[:4])[0]
                 if len(pending) < 4 + size:
@@ -320,10 +353,9 @@ class Host(_Side):
                 self.start()
             try:
                 self._exchange(requests[len(answers):], seconds, answers.append)
-            except (Died, BrokenPipeError) as died:
-                text = str(died) if isinstance(died, Died) else self._why()
+            except Died as died:
                 self.close()
-                answers.append(f"died: {text}")
+                answers.append(f"died: {died}")
         return answers
 
     def close(self):
@@ -356,6 +388,9 @@ class Guest(_Side):
             self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
                                           start_new_session=True)
         except FileNotFoundError:
+            listener.close()
+            self.stderr.close()
+            self.scratch.cleanup()
             raise UserError(f"{QEMU} is not installed: scripts/install-packages oracle", IMPOSSIBLE) from None
         try:
             self.port = self._accept(listener)
@@ -400,7 +435,8 @@ class Guest(_Side):
         except subprocess.TimeoutExpired:
             pass
         text = self.log_path.read_text(encoding="utf-8", errors="replace") if self.log_path.exists() else ""
-        said = re.findall(r"(?:skb_oracle: .+|kernel BUG at .+|BUG: .+|WARNING: .+|Kernel panic .+)", text)
+        said = re.findall(r"kernel BUG at .+|BUG: .+|WARNING: .+|general protection fault.+|oracle guest: .+|"
+                          r"Kernel panic .+", text)
         if said:
             return f"{said[0].strip()}; its log is {self.log_path}"
         self.stderr.seek(0)

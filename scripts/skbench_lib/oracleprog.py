@@ -118,8 +118,9 @@ def text(program):
 WEIGHTS = {"alloc": 6, "alloc_fclone": 8, "build_skb": 4, "reserve": 5, "put": 8, "push": 3, "pull": 3, "page": 6,
            "frag": 16, "page_frag": 10, "clone": 10, "copy": 2, "pskb_copy": 4, "expand": 6, "unclone": 3,
            "unclone_keeptruesize": 4, "trim": 5, "pull_tail": 6, "split": 5, "shift": 3, "coalesce": 4,
-           "header_release": 3, "header_unclone": 2, "condense": 2, "morph": 2, "share_check": 2, "unshare": 2, "get": 2, "free": 10, "own": 1, "frag_list": 2, "shared_frag": 1, "headers": 2,
-           "tcp_segs": 3, "tcp_trim_head": 2, "tcp_fragment": 2}
+           "header_release": 3, "header_unclone": 2, "condense": 2, "morph": 2, "share_check": 2, "unshare": 2,
+           "get": 2, "free": 10, "own": 1, "frag_list": 2, "shared_frag": 1, "headers": 2, "tcp_segs": 3,
+           "tcp_trim_head": 2, "tcp_fragment": 2}
 
 ROOM = [0, 1, 63, 64, 100, 128, 192, 193, 320, 384, 385, 448, 704, 705, 1000, 1728, 1729, 2048, 3776, 3777, 8000]
 SMALL = [0, 1, 2, 7, 16, 32, 64, 128, 200]

@@ -13,6 +13,7 @@
 #include <linux/module.h>
 #include <linux/skbuff.h>
 #include <linux/string.h>
+#include <linux/version.h>
 #include <net/sock.h>
 #include <net/tcp.h>
 
@@ -111,6 +112,13 @@ static inline void o_sock_reset(void)
 	o_sk->sk_sndbuf = 16 << 20;
 	tcp_sk(o_sk)->snd_nxt = 0; /* nothing was sent: no counters to adjust */
 }
+
+/* TCP puts nothing into the linear part any more. */
+#define o_tcp_is_paged() (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+
+/* The end of heads from the slab of small ones; 0 before there was one. */
+#define o_small_head_end() \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0) ? ORACLE_SMALL_HEAD_END : 0)
 
 #define o_pcount(skb) tcp_skb_pcount(skb)
 #define o_mss(skb)    tcp_skb_mss(skb)

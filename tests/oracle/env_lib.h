@@ -74,6 +74,10 @@ static inline void o_sock_reset(void)
 	o_sk->snd_nxt = 0;
 }
 
+#define o_tcp_is_paged() (o_era >= ERA_6_12)
+
+#define o_small_head_end() (o_era >= ERA_6_12 ? ORACLE_SMALL_HEAD_END : 0)
+
 #define o_pcount(skb) tcp_skb_pcount(o_era, skb)
 #define o_mss(skb)    tcp_skb_mss(o_era, skb)
 static inline void o_set_segs(struct sk_buff *skb, unsigned int segs, unsigned int mss)

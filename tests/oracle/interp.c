@@ -364,6 +364,15 @@ static bool private(const struct sk_buff *skb)
 	return alone(skb) && (o_dataref(skb) & SKB_DATAREF_MASK) == 1;
 }
 
+/*
+ * A head that is to become private and keep its end, and is smaller than a small one: the kernel
+ * warns that this cannot be, since no owner of such heads asks for it.
+ */
+static bool ends_oddly(const struct sk_buff *skb)
+{
+	return skb_cloned(skb) && skb_end_offset(skb) < o_small_head_end();
+}
+
 static bool has_list(const struct sk_buff *skb)
 {
 	return skb_shinfo(skb)->frag_list;
@@ -521,7 +530,7 @@ static bool do_shift(struct sk_buff *s, struct sk_buff *t, unsigned int n)
 	unsigned int at = position(t, n);
 
 	if (s == t || !alone(s) || !alone(t) || has_list(s) || has_list(t) || !at ||
-	    s->len + at > ORACLE_MAX_LEN)
+	    ends_oddly(s) || ends_oddly(t) || s->len + at > ORACLE_MAX_LEN)
 		return false;
 	run.ret = o_shift(s, t, at);
 	return true;
@@ -590,8 +599,8 @@ static bool do_tcp_segs(struct sk_buff *s, unsigned int mss)
 /* Something that TCP may have in its queues. */
 static bool of_tcp(const struct sk_buff *s)
 {
-	return alone(s) && !s->sk && !has_list(s) && o_pcount(s) &&
-	       o_h(s)->ip_summed == CHECKSUM_PARTIAL;
+	return alone(s) && !s->sk && !has_list(s) && o_pcount(s) && !ends_oddly(s) &&
+	       !(o_tcp_is_paged() && skb_headlen(s)) && o_h(s)->ip_summed == CHECKSUM_PARTIAL;
 }
 
 static bool do_tcp_trim(struct sk_buff *s, unsigned int n)
@@ -694,7 +703,7 @@ static bool execute(const struct oracle_op *op)
 		run.ret = o_unclone(*s);
 		return true;
 	case O_unclone_keeptruesize:
-		if (!alone(*s))
+		if (!alone(*s) || ends_oddly(*s))
 			return false;
 		run.ret = o_unclone_kt(*s);
 		return true;

@@ -29,7 +29,7 @@ static void off(void)
 
 __attribute__((noreturn)) static void fail(const char *what)
 {
-	printf("skb_oracle: %s: %s\n", what, strerror(errno));
+	printf("oracle guest: %s: %s\n", what, strerror(errno));
 	fflush(stdout);
 	off();
 	__builtin_unreachable();

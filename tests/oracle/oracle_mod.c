@@ -70,7 +70,7 @@ static void *find(const char *name)
 	void *at = (void *)lookup(name);
 
 	if (!at)
-		pr_err("skb_oracle: this kernel has no %s\n", name);
+		pr_err("oracle guest: this kernel has no %s\n", name);
 	return at;
 }
 
@@ -81,7 +81,7 @@ static int __init oracle_init(void)
 	int err = register_kprobe(&probe);
 
 	if (err) {
-		pr_err("skb_oracle: no kprobe on kallsyms_lookup_name: %d\n", err);
+		pr_err("oracle guest: no kprobe on kallsyms_lookup_name: %d\n", err);
 		return err;
 	}
 	lookup = (void *)probe.addr;
@@ -99,7 +99,7 @@ static int __init oracle_init(void)
 		return -ENOMEM;
 	err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
 	if (err) {
-		pr_err("skb_oracle: no socket: %d\n", err);
+		pr_err("oracle guest: no socket: %d\n", err);
 		return err;
 	}
 	o_sk = sock->sk;

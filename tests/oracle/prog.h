@@ -14,12 +14,13 @@
 #ifndef TESTS_ORACLE_PROG_H
 #define TESTS_ORACLE_PROG_H
 
-#define ORACLE_SKBS	6
-#define ORACLE_PAGES	6
-#define ORACLE_BLOCKS	40 /* of pages, that one program may get */
-#define ORACLE_MAX_OPS	4096
-#define ORACLE_MAX_LEN	65536 /* no operation makes an sk_buff longer */
-#define ORACLE_BOUNDARY 0x80000000u /* of a position: | boundary << 8 | delta + 128 */
+#define ORACLE_SKBS	      6
+#define ORACLE_PAGES	      6
+#define ORACLE_BLOCKS	      40 /* of pages, that one program may get */
+#define ORACLE_MAX_OPS	      4096
+#define ORACLE_MAX_LEN	      65536 /* no operation makes an sk_buff longer */
+#define ORACLE_SMALL_HEAD_END 384 /* 6.12, with 17 frags */
+#define ORACLE_BOUNDARY	      0x80000000u /* of a position: | boundary << 8 | delta + 128 */
 
 /*
  * X(name, form, number...): the forms name the operands in order. d: an empty sk_buff register that

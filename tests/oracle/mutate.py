@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+"""mutate.py [--programs N] [--ops N] [--seed SEED]: shows that the oracle sees mistakes.
+
+Asks the real kernel once, then plants one mistake after another in a copy of the library and runs the same programs
+over it. Each must give an answer that differs from the kernel's. Exit status 1 if one is not seen, or if the library
+without a mistake differs.
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from skbench_lib import children, oracle, oracleguest, oracleprog  # noqa: E402
+from skbench_lib.errors import FAILED, OK, USAGE, WORSE, UserError  # noqa: E402
+from skbench_lib.tree import repo_root, tracked_files  # noqa: E402
+
+BUILD_SECONDS = 300
+NAME_WIDTH = 46
+
+# What is broken, the file, the text that is there once, and what stands there instead.
+MUTATIONS = [
+    ("a lost get in a cloned expansion", "skb/skb_expand.c", "i < shinfo_read(skb, nr_frags); i++)",
+     "i < shinfo_read(skb, nr_frags) - 1; i++)"),
+    ("truesize does not follow an expansion", "skb/skb_expand.c", "skb->truesize += size - osize;", ""),
+    ("an owned sk_buff is charged for an expansion", "skb/skb_expand.c", "if (era >= ERA_6_1 && !skb->sk)",
+     "if (era >= ERA_6_1)"),
+    ("nohdr outlives an expansion", "skb/skb_expand.c", "\tskb->nohdr = 0;\n", ""),
+    ("a mac header that is not set moves", "skb/skb_expand.c", "if (skb->headers.mac_header != (u16)~0U)", "if (1)"),
+    ("keeptruesize lets the end of the head grow", "skb/skb_expand.c",
+     "if (unlikely(skb_end_offset(skb) != end)) {", "if (0) {"),
+    ("a clone is payload-only as its original", "skb/skb_clone.c", "n->nohdr = 0;", "n->nohdr = skb->nohdr;"),
+    ("a clone of a header-released one owns no headroom", "skb/skb_clone.c",
+     "n->hdr_len = skb->nohdr ? skb_headroom(skb) : skb->hdr_len;", "n->hdr_len = skb->hdr_len;"),
+    ("a release by one share too few", "skb/skb_release.c", "bias = skb->nohdr ? (1 << SKB_DATAREF_SHIFT) + 1 : 1;",
+     "bias = 1;"),
+    ("the last frag is not put", "skb/skb_release.c", "i < shinfo_read(skb, nr_frags); i++)",
+     "i + 1 < shinfo_read(skb, nr_frags); i++)"),
+    ("a cut on a frag's end takes a reference", "skb/skb_split.c", "pos + shinfo->frags[i].len <= len; i++)",
+     "pos + shinfo->frags[i].len < len; i++)"),
+    ("a cut frag is not held twice", "skb/skb_split.c", "\t\tskb_frag_ref(skb, i);\n", ""),
+    ("a frag that is eaten whole stays", "skb/skb_trim.c", "if (frags[i].len <= eat) {", "if (frags[i].len < eat) {"),
+    ("room for 64 bytes more instead of 128", "skb/skb_trim.c", "eat + 128", "eat + 64"),
+    ("an owned sk_buff is condensed", "skb/skb_trim.c", "if (!skb->sk)", "if (1)"),
+    ("trimming keeps a frag too many", "skb/skb_trim.c", "while (offset < len && keep < nr_frags) {",
+     "while (offset <= len && keep < nr_frags) {"),
+    ("a merged frag's reference is not put", "skb/skb_shift.c", "\t\t__skb_frag_unref(f);\n", ""),
+    ("a frag that moves in part is not held", "skb/skb_shift.c", "\t\t\t__skb_frag_ref(f);\n", ""),
+    ("a copy's truesize lacks its pages", "skb/skb_copy.c", "n->truesize += skb->data_len;", ""),
+    ("acknowledged bytes stay charged", "tcp/tcp_trim.c", "sk_mem_uncharge(era, sk, delta);", ""),
+    ("a frag on the ACK's edge stays", "tcp/tcp_trim.c", "if (eat && frag->len <= eat) {",
+     "if (eat && frag->len < eat) {"),
+    ("both halves are charged for the bytes", "tcp/tcp_output.c", "skb->truesize -= nlen;", ""),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=3000)
+    parser.add_argument("--ops", type=int, default=30)
+    parser.add_argument("--seed", default="mutate")
+    args = parser.parse_args()
+    try:
+        return run(args)
+    except UserError as error:
+        print(f"mutate: {error}", file=sys.stderr)
+        return error.status
+
+
+def run(args):
+    lacks = oracle.lacking()
+    source = oracleprog.Generator(args.seed, args.ops, lacks)
+    named = oracle.corpus(lacks) + [(f"program {i}", source.program(i)) for i in range(args.programs)]
+    requests = [oracleprog.request(program) for _, program in named]
+    answers = kernel_answers(requests)
+
+    tree = oracleguest.directory() / "mutants"
+    copy_tree(tree)
+    status = OK
+    unmutated = differing(tree, named, requests, answers)
+    if unmutated:
+        print(f"without a mistake: {len(unmutated)} programs differ, the first is {unmutated[0]}")
+        return WORSE
+    print(f"without a mistake: {len(named)} programs agree")
+    for what, path, old, new in MUTATIONS:
+        target = tree / path
+        text = target.read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise UserError(f"'{what}': {path} holds its text {text.count(old)} times", USAGE)
+        target.write_text(text.replace(old, new), encoding="utf-8")
+        seen = differing(tree, named, requests, answers)
+        target.write_text(text, encoding="utf-8")
+        status = status if seen else WORSE
+        print(f"{what:<{NAME_WIDTH}} {f'seen in {len(seen)}, first in {seen[0]}' if seen else 'NOT SEEN'}",
+              flush=True)
+    return status
+
+
+def kernel_answers(requests):
+    kernel = oracleguest.fetch()
+    logs = oracleguest.directory()
+    logs.mkdir(parents=True, exist_ok=True)
+    with open(logs / "mutate-module.log", "w", encoding="utf-8") as log:
+        initrd = oracleguest.initramfs(kernel, oracleguest.build_module(kernel, log))
+    guest = oracleguest.Guest(kernel, initrd, logs / "mutate-guest.log")
+    try:
+        return guest.ask(requests)
+    finally:
+        guest.close()
+
+
+def copy_tree(tree):
+    """TREE becomes what is tracked here, with the build directory that it may have already."""
+    for name in tracked_files():
+        target = tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != (repo_root() / name).read_bytes():
+            shutil.copy(repo_root() / name, target)
+
+
+def differing(tree, named, requests, answers):
+    """The names of the programs whose answers are not the kernel's."""
+    for command in (["cmake", "--preset", "release", "-B", str(tree / "build")],
+                    ["cmake", "--build", str(tree / "build"), "-j", "2", "--target", "oracle_host"]):
+        with open(tree / "build.log", "w", encoding="utf-8") as log:
+            ended = children.run(command, BUILD_SECONDS, cwd=tree, stdout=log, stderr=log)
+        if ended.timed_out or ended.status != 0:
+            raise UserError(f"the copy of the library cannot be built: {tree / 'build.log'}", FAILED)
+    library = oracleguest.Host("6.1", tree / "build" / "tests" / "oracle" / "oracle_host")
+    try:
+        return [name for (name, _), ours, theirs in zip(named, library.ask(requests), answers) if ours != theirs]
+    finally:
+        library.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
