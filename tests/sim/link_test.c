@@ -153,7 +153,7 @@ static void step(void **state)
 		p.era = i % SKB_ERA_NR;
 		end = window_ps(p.nic, p.k) + (s64)p.reclaim_ps;
 		assert_true(end > 0);
-		for (p.rtt_ps = 1 * US; p.rtt_ps < 140 * US; p.rtt_ps += US) {
+		for (p.rtt_ps = US; (s64)p.rtt_ps < end + 20 * (s64)US; p.rtt_ps += US) {
 			struct link_result res = run(&p, i % TCP_TRIM_NR, NULL);
 			u32 expected = (s64)p.rtt_ps < end ? NR_SKBS : 0;
 
