@@ -71,7 +71,8 @@ def measure(args):
     """(document, engine, binaries) of a fresh run of the suite `quick`, with the ledger of its cases."""
     parser = argparse.ArgumentParser()
     run.add_parser(parser.add_subparsers())
-    chosen = [f"--{key}={getattr(args, key)}" for key in ("filter", "cpus", "budget", "seed") if getattr(args, key) is not None]
+    chosen = [f"--{key}={getattr(args, key)}" for key in ("filter", "cpus", "budget", "seed")
+              if getattr(args, key) is not None]
     request = run.Request(parser.parse_args(["run", "--suite=quick", *chosen]))
     where = run.bench_directory()
     binaries = run.bench_binaries(where)
@@ -208,7 +209,8 @@ def main_show(args):
     fp8, name, document = found[0]
     out = files.text_stream(args.json)
     entry = describe(fp8, name, document)
-    out.write("\n".join(table.wrapped(f"{name}   {fp8}   {entry['date']}   {entry['revision'][:7]}   {entry['cpu']}")) + "\n")
+    out.write("\n".join(table.wrapped(f"{name}   {fp8}   {entry['date']}   {entry['revision'][:7]}   "
+                                      f"{entry['cpu']}")) + "\n")
     for case in document["context"]["skbench"]["cases"]:
         out.write("\n".join(ledger.wrap(case["case"])) + "\n")
         value = case["value"]

@@ -200,7 +200,8 @@ def markdown(report, everything=False):
     notes = header(report)[3:]
     rows = [entry for _, part in groups(report, everything) for entry in part]
     if rows:
-        lines += [f"| case | {_cell(base)} | {_cell(new)} | change | n | verdict |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+        lines += [f"| case | {_cell(base)} | {_cell(new)} | change | n | verdict |",
+                  "| --- | ---: | ---: | ---: | ---: | --- |"]
         for entry in rows:
             b, n = entry["base"], entry["new"]
             count = f"{b['n']}/{n['n']}" if b and n and b["n"] and n["n"] else ""
@@ -216,7 +217,8 @@ def markdown(report, everything=False):
                   f"{change_text(entry, 'change')} | {entry['verdict']} |" for entry in report["ratios"]]
         lines.append("")
     counts = report["ledger"]
-    lines.append(f"Ledger: {table.plural(counts['cases'], 'case')}, {table.plural(len(counts['differences']), 'difference')}.")
+    lines.append(f"Ledger: {table.plural(counts['cases'], 'case')}, "
+                 f"{table.plural(len(counts['differences']), 'difference')}.")
     lines += [f"- `{difference_text(difference)}`" for difference in counts["differences"]]
     lines += ["", f"{summary_text(report)}; {geomean_text(report)}. Exit status {report['exit_status']}: "
               f"{report['decided_by']}."]

@@ -155,7 +155,8 @@ class Index:
             # Reports of tests lie in the same directory and are no broken results.
             if isinstance(error, results.Invalid) and "'benchmarks'" in str(error):
                 row["problem"] = "not a result of skbench"
-        self.db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?)", (name, stat.st_mtime_ns, stat.st_size, *row.values()))
+        self.db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?)",
+                        (name, stat.st_mtime_ns, stat.st_size, *row.values()))
         self.db.executemany("INSERT INTO points VALUES (?,?,?,?,?,?,?,?,?)", [(name, *point) for point in points])
 
     def runs(self):

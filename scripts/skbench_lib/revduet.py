@@ -233,7 +233,8 @@ class Comparison:
             return entry
         self.fill(entry, cell, stats.CONFIDENCE)
         if entry["lo"] is None:
-            entry["reason"] = f"{table.plural(len(cell.pairs), 'pair')} before the run ended, no interval below {stats.MIN_PAIRS}"
+            entry["reason"] = (f"{table.plural(len(cell.pairs), 'pair')} before the run ended, no interval below "
+                               f"{stats.MIN_PAIRS}")
         again = self.confirming.get(cell.key)
         if entry["verdict"] == stats.REGRESSION and again is not None:
             self.confirm(entry, cell, again)

@@ -104,7 +104,8 @@ class Side:
         """What a report says of it."""
         return {"label": self.label, "files": self.files, "commit": self.commit, "dirty": self.dirty,
                 "date": self.date, "fp8": self.fingerprint["fp8"] if self.fingerprint else None,
-                "cases": len(self.cases), "untrusted": self.untrusted(), "lacks": self.lacks, "rejected": self.rejected, "notes": self.notes}
+                "cases": len(self.cases), "untrusted": self.untrusted(), "lacks": self.lacks,
+                "rejected": self.rejected, "notes": self.notes}
 
 
 def load(target):

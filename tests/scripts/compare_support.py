@@ -2,6 +2,7 @@
 """Result documents to compare: what the fake bench measured once, with values put in."""
 
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -137,7 +138,12 @@ endforeach()
 """
 
 
-@unittest.skipUnless(shutil.which("git") and shutil.which("cmake") and shutil.which("ninja"), "git, cmake or ninja is not there")
+QUICK = bool(os.environ.get("SKBENCH_TEST_QUICK"))
+TAKES_A_MINUTE = "takes a minute: run scripts/skbench test without --quick"
+
+
+@unittest.skipIf(QUICK, TAKES_A_MINUTE)
+@unittest.skipUnless(all(map(shutil.which, ("git", "cmake", "ninja"))), "git, cmake or ninja is not there")
 class GitTree(unittest.TestCase):
     """A Tree under git that builds its bench binaries, which are the fake one with a plan for each revision."""
 
