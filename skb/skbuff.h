@@ -301,7 +301,8 @@ static __always_inline enum skb_class skb_shinfo_class(const struct sk_buff *skb
 {
 	int dataref = __atomic_load_n(&skb_shinfo(skb)->dataref.counter, __ATOMIC_RELAXED);
 
-	return skb->cloned && (dataref & SKB_DATAREF_MASK) != 1 ? SKB_C_SHINFO_SH : SKB_C_SHINFO;
+	/* 0 in the hands of the last owner. */
+	return skb->cloned && (dataref & SKB_DATAREF_MASK) > 1 ? SKB_C_SHINFO_SH : SKB_C_SHINFO;
 }
 #else
 #define skb_shinfo_class(skb) SKB_C_SHINFO

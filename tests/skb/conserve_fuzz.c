@@ -6,6 +6,7 @@
  *   R1  a page's count is what its allocator holds + once for every live shared info that names it + its head_frag heads
  *   R3  dataref's halves are the sk_buffs on a head, and those of them that are nohdr
  *   R4  fclone_ref is the number of the pair's sk_buffs that live
+ *   R5  a ubuf_info's refcnt is the number of shared infos that name it, and its user is told once, after the last
  *   users is the holds of the test and of the frag_lists that an sk_buff is in
  *   B   every byte is where a plain copy of it says
  *   objects and pages out are those that can be reached, neither more nor fewer
@@ -14,6 +15,7 @@
  */
 #include "skb/page_frag.h"
 #include "skb/skb_check.h"
+#include "skb/skb_zcopy.h"
 #include "tests/support/model.h"
 
 #include <string.h>
@@ -23,6 +25,7 @@
 #define NR_PAGES   4096
 #define MAX_SHELLS 256
 #define STOCK	   4
+#define MAX_UARGS  64
 
 struct live {
 	struct sk_buff *skb;
@@ -41,6 +44,12 @@ static int nr_live;
 static struct page *stock[STOCK]; /* blocks that several frags share; the test's reference each */
 static struct page_frag pfrag;
 static struct page_frag_cache frag_cache;
+/* In use while refcnt is not 0; `found` is what can be reached now. */
+static struct zc {
+	struct ubuf_info_msgzc ubuf;
+	int found;
+	bool in_use;
+} zc[MAX_UARGS];
 
 __attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *fmt, ...)
 {
@@ -85,6 +94,32 @@ static void sum_page(struct page *page, int n)
 
 static void sum_shell(const struct sk_buff *skb, int holds);
 
+static void sum_uarg(const struct ubuf_info *uarg)
+{
+	struct zc *z = container_of(uarg, struct zc, ubuf.ubuf);
+
+	if (z < zc || z >= zc + MAX_UARGS || !z->in_use)
+		broken("a shared info names a ubuf_info that is over");
+	z->found++;
+}
+
+static void check_uargs(void)
+{
+	for (struct zc *z = zc; z < zc + MAX_UARGS; z++)
+		if (z->in_use && z->ubuf.ubuf.refcnt.refs.counter != z->found)
+			broken("a ubuf_info has %d references, %d shared infos name it",
+			       z->ubuf.ubuf.refcnt.refs.counter, z->found);
+}
+
+static void zc_notify(struct ubuf_info_msgzc *uarg)
+{
+	struct zc *z = container_of(uarg, struct zc, ubuf);
+
+	if (!z->in_use)
+		broken("a user was told twice");
+	z->in_use = false;
+}
+
 static void sum_head(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
@@ -96,8 +131,12 @@ static void sum_head(const struct sk_buff *skb)
 		sum.nr_heads++;
 		sum.head[h] = skb->head;
 		sum.shares[h] = sum.nohdr[h] = 0;
+		/* Managed frags hold no reference. */
 		for (int i = 0; i < shinfo->nr_frags; i++)
-			sum_page(shinfo->frags[i].page, 1);
+			if (!skb_zcopy_managed(skb))
+				sum_page(shinfo->frags[i].page, 1);
+		if (skb_zcopy(skb))
+			sum_uarg(skb_zcopy(skb));
 		if (skb->head_frag)
 			sum_page(virt_to_page(skb->head), 1);
 		else
@@ -205,6 +244,8 @@ static void check_all(bool all_bytes)
 {
 	sum.nr = sum.nr_heads = sum.nr_pages = 0;
 	sum.objects = 0;
+	for (int i = 0; i < MAX_UARGS; i++)
+		zc[i].found = 0;
 	for (int i = 0; i < STOCK; i++)
 		sum_page(stock[i], 1);
 	if (pfrag.page)
@@ -216,6 +257,7 @@ static void check_all(bool all_bytes)
 	check_shells();
 	check_heads();
 	check_pages();
+	check_uargs();
 #ifdef SKB_TRACED
 	if (counted.event[SKB_EV_OBJ_ALLOC] - counted.event[SKB_EV_OBJ_FREE] != sum.objects)
 		broken("%llu objects are out, %zu can be reached",
@@ -342,6 +384,7 @@ static void op_frag(void)
 	u8 *p;
 
 	if (!l || !sole(l) || l->len + n > MAX_BYTES || skb_shinfo(l->skb)->frag_list ||
+	    skb_zcopy(l->skb) || /* the user's pages only */
 	    skb_shinfo(l->skb)->nr_frags == MAX_SKB_FRAGS)
 		return;
 	switch (rng_below(&rng, 3)) {
@@ -467,6 +510,176 @@ static void op_split(void)
 	l->len = cut;
 }
 
+/* The first bytes of one, all in frags, to the end of another. */
+static void op_shift(void)
+{
+	struct live *to = pick(), *from = pick();
+	unsigned int sum_len, sum_truesize;
+	int n;
+
+	if (!to || to == from || to->holds != 1 || from->holds != 1 ||
+	    skb_shinfo(to->skb)->frag_list || skb_shinfo(from->skb)->frag_list)
+		return;
+	n = rng_below(&rng, from->len + 1);
+	if (to->len + n > MAX_BYTES)
+		return;
+	/* Of one page, and next to each other, as often as not. */
+	sum_len = to->len + from->len;
+	sum_truesize = to->skb->truesize + from->skb->truesize;
+	if (era < ERA_6_1 && (skb_cloned(to->skb) || skb_cloned(from->skb)))
+		sum_truesize = 0; /* 3.4 unclones to whatever the bucket holds */
+	n = skb_shift(era, to->skb, from->skb, n);
+	memcpy(to->bytes + to->len, from->bytes, n);
+	to->len += n;
+	from->len -= n;
+	memmove(from->bytes, from->bytes + n, from->len);
+	if (to->skb->len + from->skb->len != sum_len ||
+	    (sum_truesize && to->skb->truesize + from->skb->truesize != sum_truesize))
+		broken("a shift changed the sum of lengths or truesizes");
+}
+
+static void op_trim(void)
+{
+	struct live *l = pick();
+	u32 len;
+
+	if (!l || l->holds != 1)
+		return;
+	len = rng_below(&rng, 4) ? rng_below(&rng, l->len + 1) : l->len + rng_below(&rng, 3);
+	if (!pskb_trim(era, l->skb, len))
+		l->len = min(l->len, len);
+}
+
+static void op_pull_tail(void)
+{
+	struct live *l = pick();
+	u32 delta;
+
+	if (!l || l->holds != 1 || !l->skb->data_len)
+		return;
+	if (rng_below(&rng, 4) == 0) {
+		if (!skb_linearize(era, l->skb) && l->skb->data_len)
+			broken("%u bytes are not linear", l->skb->data_len);
+		return;
+	}
+	delta = 1 + rng_below(&rng, l->skb->data_len);
+	if (rng_below(&rng, 2)) {
+		__pskb_pull_tail(era, l->skb, delta);
+	} else if (pskb_pull(era, l->skb, min(delta, 500u))) {
+		l->len -= min(delta, 500u);
+		memmove(l->bytes, l->bytes + min(delta, 500u), l->len);
+	}
+}
+
+static void op_condense(void)
+{
+	struct live *l = pick();
+
+	if (l && l->holds == 1)
+		skb_condense(era, l->skb);
+}
+
+static void op_full_copy(void)
+{
+	struct live *l = pick();
+	struct sk_buff *n;
+
+	if (!l || !room())
+		return;
+	n = skb_copy(era, l->skb);
+	if (n)
+		add(n, l);
+}
+
+/* L's sk_buff is N from now on, or nothing is left of it. */
+static void replace(struct live *l, struct sk_buff *n)
+{
+	if (l->holds > 1) {
+		l->holds--;
+		if (n)
+			add(n, l);
+	} else if (n) {
+		l->skb = n;
+	} else {
+		forget(l);
+	}
+}
+
+static void op_own(void)
+{
+	struct live *l = pick();
+	struct sk_buff *n;
+
+	if (!l || (l->holds > 1 && !room()))
+		return;
+	if (rng_below(&rng, 2)) {
+		n = skb_share_check(era, l->skb);
+		if (n && n->users.refs.counter != 1)
+			broken("shared after a share check");
+	} else if (skb_cloned(l->skb)) {
+		n = skb_unshare(era, l->skb);
+		if (n && skb_cloned(n))
+			broken("shared after an unshare");
+	} else {
+		return;
+	}
+	if (n != l->skb)
+		replace(l, n);
+}
+
+static void op_morph(void)
+{
+	struct live *dst = pick(), *src = pick();
+
+	if (!dst || dst == src || dst->holds != 1 ||
+	    skb_orphan_frags(era, src->skb)) /* as skb_clone() would */
+		return;
+	skb_morph(era, dst->skb, src->skb);
+	dst->len = src->len;
+	memcpy(dst->bytes, src->bytes, src->len);
+}
+
+/* A user's pages: the stock's, whose references are the test's; some managed. */
+static void op_zcopy(void)
+{
+	struct live *l = pick();
+	struct zc *z = &zc[rng_below(&rng, MAX_UARGS)];
+	bool share = rng_below(&rng, 2);
+
+	if (!l || !sole(l) || z->in_use || skb_zcopy(l->skb))
+		return;
+	if (rng_below(&rng, 4) == 0 && era >= ERA_6_1 && !skb_shinfo(l->skb)->nr_frags &&
+	    !skb_shinfo(l->skb)->frag_list && l->len + 600 < MAX_BYTES) {
+		z->in_use = true;
+		msg_zerocopy_init(&z->ubuf, SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN, zc_notify);
+		skb_zcopy_set(l->skb, &z->ubuf.ubuf);
+		skb_shinfo(l->skb)->flags |= SKBFL_MANAGED_FRAG_REFS;
+		for (int i = 0; i < 3; i++) {
+			skb_add_rx_frag(l->skb, i, stock[i], 100 * i, 200, 200);
+			memcpy(l->bytes + l->len, (char *)page_address(stock[i]) + 100 * i, 200);
+			l->len += 200;
+		}
+	} else {
+		z->in_use = true;
+		msg_zerocopy_init(&z->ubuf,
+				  share ? SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN
+					: SKBFL_ZEROCOPY_FRAG,
+				  zc_notify);
+		skb_zcopy_set(l->skb, &z->ubuf.ubuf);
+	}
+	net_zcopy_put(&z->ubuf.ubuf); /* the sender's */
+}
+
+static void op_copy_ubufs(void)
+{
+	struct live *l = pick();
+
+	if (!l || l->holds != 1 || !skb_zcopy(l->skb))
+		return;
+	if (!skb_copy_ubufs(era, l->skb) && skb_zcopy(l->skb))
+		broken("a ubuf_info is left after its pages were copied");
+}
+
 /* One to three others become members of a frag_list. */
 static void op_frag_list(void)
 {
@@ -524,13 +737,29 @@ static const struct {
 	void (*fn)(void);
 	int weight;
 } ops[] = {
-	{ "alloc", op_alloc, 10 },   { "build", op_build, 4 },
-	{ "put", op_put, 10 },	     { "pull", op_pull, 4 },
-	{ "frag", op_frag, 24 },     { "header_release", op_header_release, 4 },
-	{ "clone", op_clone, 12 },   { "copy", op_copy, 5 },
-	{ "expand", op_expand, 10 }, { "unclone", op_unclone, 8 },
-	{ "split", op_split, 5 },    { "frag_list", op_frag_list, 3 },
-	{ "get", op_get, 3 },	     { "free", op_free, 22 },
+	{ "alloc", op_alloc, 10 },
+	{ "build", op_build, 4 },
+	{ "put", op_put, 10 },
+	{ "pull", op_pull, 4 },
+	{ "frag", op_frag, 24 },
+	{ "header_release", op_header_release, 4 },
+	{ "clone", op_clone, 12 },
+	{ "copy", op_copy, 5 },
+	{ "expand", op_expand, 10 },
+	{ "unclone", op_unclone, 8 },
+	{ "split", op_split, 5 },
+	{ "frag_list", op_frag_list, 3 },
+	{ "get", op_get, 3 },
+	{ "free", op_free, 26 },
+	{ "shift", op_shift, 8 },
+	{ "trim", op_trim, 5 },
+	{ "pull_tail", op_pull_tail, 5 },
+	{ "condense", op_condense, 3 },
+	{ "full_copy", op_full_copy, 2 },
+	{ "own", op_own, 5 },
+	{ "morph", op_morph, 3 },
+	{ "zcopy", op_zcopy, 5 },
+	{ "copy_ubufs", op_copy_ubufs, 2 },
 };
 
 static void one_op(void)
@@ -608,6 +837,9 @@ int main(void)
 		op_name = "drain";
 		drain();
 		check_all(true);
+		for (int i = 0; i < MAX_UARGS; i++)
+			if (zc[i].in_use)
+				broken("the user of a ubuf_info was never told");
 	}
 	for (int i = 0; i < STOCK; i++)
 		put_page(stock[i]);

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""The stored counts of sk_buff operations against formulas: with n frags, a frag_list of L members, H bytes of head,
+z = 1 for a ubuf_info, each phase of each operation costs what the rules of its era say. The stored ledger alone would
+only prove that nothing has changed."""
+
+import csv
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+from skbench_lib import casefile, ledger  # noqa: E402
+
+HEAD = 320  # bytes of headroom of a transmit head
+MEMBER = 64  # linear bytes of a member of a frag_list
+PAGE = 4096
+LARGE = 8192  # objects beyond are blocks of their own in the slub model, under a lock
+# Columns that a formula leaves out must be 0, but locks where pages come and go.
+LOCKS = {"lock", "lock_zone", "lock_pcp"}
+RMW = ["rmw_page", "rmw_dataref", "rmw_fclone", "rmw_users", "rmw_llist", "rmw_slab", "rmw_uarg"]
+
+
+class Case:
+    """The keys of a case, numbers as numbers, and the terms of the formulas."""
+
+    def __init__(self, name):
+        path, _, self.phase = name.partition("#")
+        parts = path.split("/")
+        keys = [part.partition(":") for part in parts if ":" in part]
+        self.operation = "/".join(part for part in parts if ":" not in part)
+        self.keys = {key: int(value) if value.isdigit() else value for key, _, value in keys}
+        self.n = self.get("frags")
+        self.L = self.get("list")
+        self.z = self.get("uarg")
+        self.cloned = self.get("cloned")
+        self.old = int(self.get("era") == "3.4")  # fclone_ref is never stored
+        self.looks = int(self.get("era", "6.12") == "6.12")  # the last owner of a head only looks at dataref
+
+    def get(self, key, default=0):
+        return self.keys.get(key, default)
+
+    def shinfo(self, frags=None):
+        return 48 + 16 * (self.n if frags is None else frags)
+
+
+def large(linear):
+    """The locks for an object with LINEAR bytes before its shared info."""
+    return int(linear + 320 > LARGE)
+
+
+def private_head(c, head):
+    """What a cloned expansion costs now, and what it leaves to the other owner."""
+    return {"page_get": c.n, "rmw_users": c.L, "rmw_uarg": c.z, "rmw_dataref": 1, "obj_alloc": 1,
+            "bytes_copied": head + c.shinfo()}
+
+
+def last_clone(c, **also):
+    """The free of a companion that is the last owner of the head."""
+    return {"page_put": c.n, "rmw_users": c.L, "rmw_uarg": c.z, "rmw_dataref": 1 - c.looks, "rmw_fclone": 1,
+            "obj_free": 1, **also}
+
+
+def companion(c):
+    return {"rmw_dataref": 1, "rmw_fclone": c.old}
+
+
+def expansion(c):
+    if c.cloned:
+        return private_head(c, c.get("head", HEAD))
+    # 3.4 slides in place.
+    return {"obj_alloc": 1 - c.old, "obj_free": 1 - c.old, "bytes_copied": c.get("head", HEAD) + c.shinfo()}
+
+
+def unclone(c):
+    return private_head(c, c.get("head", HEAD)) if c.cloned else {}
+
+
+def trim(c):
+    gone = c.get("drop")
+    if not c.cloned:
+        return {"page_put": gone, "obj_free": 2 * c.L}
+    # The clone's shared info holds the members, too: they are only let go of.
+    made = private_head(c, HEAD)
+    return {**made, "page_put": gone, "rmw_users": 2 * c.L}
+
+
+def pull(c):
+    eaten = c.get("delta") // PAGE
+    made = {"bytes_copied": 0}
+    if c.cloned:
+        made = {**private_head(c, HEAD), "lock": large(HEAD + c.get("delta"))}
+    return {**made, "page_put": eaten, "bytes_copied": made["bytes_copied"] + c.get("delta")}
+
+
+def adjacent(c):
+    return int(c.get("how") in ("merge", "grow"))
+
+
+def shift(c):
+    moved = {"page_put": int(c.get("how") == "merge"), "page_get": int(c.get("how") == "part")}
+    if c.cloned:
+        frags = c.n + adjacent(c)
+        moved["page_get"] += frags
+        moved.update(rmw_dataref=2, obj_alloc=2, bytes_copied=2 * (HEAD + 48) + 16 * frags)
+    return moved
+
+
+UNSHARE = {"clone": companion, "free_clone": last_clone}
+# operation, phase: columns of a Case; a tuple holds what is possible, since it depends on how much of a block is used.
+FORMULAS = {
+    "skb/alloc_skb": {"alloc": lambda c: {"obj_alloc": 2}, "free": lambda c: {"obj_free": 2}},
+    "skb/alloc_skb_fclone": {
+        "alloc": lambda c: {"obj_alloc": 2, "page_get": c.n},
+        "free": lambda c: {"obj_free": 2, "page_put": c.n, "rmw_fclone": c.old}},
+    "skb/build_skb": {
+        "build": lambda c: {"obj_alloc": 1, "page_put": (0, 1), "page_get": (0, 1), "page_alloc": (0, 1)},
+        "free": lambda c: {"obj_free": 1, "page_put": 1, "page_free": (0, 1)}},
+    "skb/skb_clone": {
+        "clone": lambda c: companion(c) if c.get("of") == "fclone" else {"rmw_dataref": 1, "obj_alloc": 1},
+        "free_clone": lambda c: {"rmw_dataref": 1, "rmw_fclone": 1} if c.get("of") == "fclone"
+        else {"rmw_dataref": 1, "obj_free": 1}},
+    "skb/pskb_expand_head": {**UNSHARE, "expand": expansion},
+    "skb/skb_unclone": {**UNSHARE, "unclone": unclone},
+    "skb/skb_unclone_keeptruesize": {**UNSHARE, "unclone": unclone},
+    "skb/pskb_copy": {
+        "copy": lambda c: {"page_get": c.n, "rmw_users": c.L, "rmw_uarg": c.z, "obj_alloc": 2},
+        "free_copy": lambda c: {"page_put": c.n, "rmw_users": c.L, "rmw_uarg": c.z, "obj_free": 2}},
+    "skb/skb_copy": {
+        "copy": lambda c: {"obj_alloc": 2, "bytes_copied": HEAD + PAGE * c.n + MEMBER * c.L,
+                           "lock": large(HEAD + PAGE * c.n)},
+        "free_copy": lambda c: {"obj_free": 2, "lock": large(HEAD + PAGE * c.n)}},
+    "skb/pskb_trim": {
+        "clone": companion, "trim": trim,
+        "free_clone": lambda c: last_clone(c, rmw_users=0, obj_free=1 + 2 * c.L),
+        "restore": lambda c: {"page_get": c.get("drop"), "obj_alloc": 2 * c.L}},
+    "skb/__pskb_pull_tail": {
+        "clone": companion, "pull": pull,
+        "free_clone": lambda c: last_clone(c, lock=large(HEAD + c.get("delta"))),
+        "restore": lambda c: {"page_get": c.get("delta") // PAGE}},
+    "skb/skb_condense": {
+        "condense": lambda c: {"page_put": c.n, "bytes_copied": 16 * c.n},
+        "restore": lambda c: {"page_get": c.n}},
+    "skb/skb_split": {
+        "split": lambda c: {"page_get": int(c.get("cut") == "frag"),
+                            "bytes_copied": 64 if c.get("cut") == "linear" else 0},
+        "restore": lambda c: {"page_put": int(c.get("cut") == "frag")}},
+    "skb/skb_shift": {
+        "clone": lambda c: {"rmw_dataref": 2, "rmw_fclone": 2 * c.old}, "shift": shift,
+        "free_clone": lambda c: {"page_put": c.n + adjacent(c), "rmw_dataref": 2 - 2 * c.looks, "rmw_fclone": 2,
+                                 "obj_free": 2},
+        "restore": lambda c: {"page_get": int(c.get("how") == "merge"), "page_put": int(c.get("how") == "part")}},
+    "skb/skb_copy_ubufs": {
+        "set": lambda c: {"rmw_uarg": 1},
+        "copy_ubufs": lambda c: {"page_put": c.n, "page_alloc": c.n, "rmw_uarg": 1, "bytes_copied": PAGE * c.n},
+        "restore": lambda c: {"page_put": c.n, "page_free": c.n, "page_get": c.n}},
+    "skb/skb_share_check": {
+        "get": lambda c: {"rmw_users": 1},
+        "share_check": lambda c: {**companion(c), "rmw_users": 1} if c.get("users") == 2 else {},
+        "free_clone": lambda c: {"rmw_dataref": 1, "rmw_fclone": 1}},
+    "skb/skb_unshare": {
+        "clone": companion,
+        "unshare": lambda c: {"obj_alloc": 2, "bytes_copied": HEAD + PAGE * c.n, "rmw_dataref": 1, "rmw_fclone": 1,
+                              "lock": large(HEAD + PAGE * c.n)},
+        "free_copy": lambda c: {"obj_free": 2, "lock": large(HEAD + PAGE * c.n)}},
+    "skb/skb_morph": {"morph": lambda c: {"rmw_dataref": 2}},
+    "skb/skb_frag_ref": {"ref": lambda c: {"page_get": 1}, "unref": lambda c: {"page_put": 1}},
+    "skb/get_page": {"get_page": lambda c: {"page_get": 1}, "put_page": lambda c: {"page_put": 1}},
+    "skb/alloc_pages": {
+        "alloc": lambda c: {"page_alloc": c.get("burst")},
+        "free": lambda c: {"page_put": c.get("burst"), "page_free": c.get("burst")}},
+    "skb/skb_page_frag_refill": {
+        "refill": lambda c: {"page_get": 1, "page_put": (0, 1), "page_alloc": (0, 1)},
+        "put_page": lambda c: {"page_put": 1, "page_free": (0, 1)}},
+    "skb/page_frag_alloc": {
+        "alloc": lambda c: {"page_put": (0, 1), "page_get": (0, 1), "page_alloc": (0, 1)},
+        "free": lambda c: {"page_put": 1, "page_free": (0, 1)}},
+    "skb/llist_add": {
+        "add_first": lambda c: {"rmw_llist": 1},
+        "add_more": lambda c: {"rmw_llist": (c.get("nr") - 1) * (2 if c.get("list") == "lfstack" else 1)},
+        "del_all": lambda c: {"rmw_llist": 1}},
+}
+
+
+def possible(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def wrong(row):
+    """What is wrong with ROW: sentences."""
+    case = Case(row["case"])
+    want = dict(FORMULAS[case.operation][case.phase](case))
+    if any(want.get(column, 0) != 0 for column in ("page_alloc", "page_free")):
+        ignored = LOCKS
+    else:
+        ignored = set()
+    # Every get and every put is one atomic operation on a page.
+    want["rmw_page"] = tuple(gets + puts for gets in possible(want.get("page_get", 0))
+                             for puts in possible(want.get("page_put", 0)))
+    for column in ledger.COUNTS:
+        if column in ignored or column == "rmw":
+            continue
+        if int(row[column]) not in possible(want.get(column, 0)):
+            yield f"{row['case']}: {column} is {row[column]}, should be {want.get(column, 0)}"
+    if int(row["rmw"]) != sum(int(row[column]) for column in RMW):
+        yield f"{row['case']}: rmw is {row['rmw']}, not the sum of its classes"
+
+
+def stored():
+    with open(ROOT / "results" / "ledger" / "skb.csv", encoding="utf-8", newline="") as source:
+        return [row for row in csv.DictReader(source) if Case(row["case"]).operation.startswith("skb/")]
+
+
+class Formulas(unittest.TestCase):
+    def test_every_row(self):
+        rows = stored()
+        self.assertGreater(len(rows), 100)
+        self.assertEqual([sentence for row in rows for sentence in wrong(row)], [])
+
+    def test_every_operation_has_one(self):
+        names = casefile.read(ROOT / "results" / "ledger" / "cases.txt")
+        operations = {Case(name).operation for name in names if name.startswith("skb/")}
+        self.assertEqual(operations - FORMULAS.keys(), set())
+
+    def test_terms_occur(self):
+        """Rows in which the terms matter: a clone with frags, in an era of each rule."""
+        cases = [Case(row["case"]) for row in stored()]
+        for era in ("3.4", "6.1", "6.12"):
+            self.assertTrue(any(c.operation == "skb/pskb_expand_head" and c.get("era") == era and c.cloned and c.n == 16
+                                and c.phase == "expand" for c in cases), era)
+
+    def test_golden(self):
+        """Numbers worked out by hand: 16 frags, an order-0 transmit head."""
+        cloned = Case("skb/pskb_expand_head/era:6.12/frags:16/cloned:1/head:320#expand")
+        self.assertEqual(expansion(cloned)["bytes_copied"], 624)
+        self.assertEqual(expansion(cloned)["page_get"] + expansion(cloned)["rmw_dataref"], 17)
+        self.assertEqual(last_clone(cloned)["page_put"] + last_clone(cloned)["rmw_fclone"], 17)
+        self.assertEqual(last_clone(Case("x/era:6.1/frags:16#free_clone"))["rmw_dataref"], 1)
+        two = Case("skb/pskb_expand_head/era:6.12/frags:2/cloned:1/head:320#expand")
+        self.assertEqual(expansion(two)["bytes_copied"], 400)
+        # 3.4, whose head holds 1408 linear bytes, too.
+        self.assertEqual(expansion(Case("x/era:3.4/frags:16/cloned:1/head:1728#expand"))["bytes_copied"], 2032)
+
+    def test_finds_what_is_wrong(self):
+        row = next(row for row in stored()
+                   if row["case"].startswith("skb/pskb_expand_head/era:6.12/frags:16/cloned:1"))
+        for column in ("page_get", "rmw_dataref", "bytes_copied", "obj_free", "rmw"):
+            with self.subTest(column):
+                self.assertTrue(list(wrong({**row, column: int(row[column]) + 1})))
+
+
+if __name__ == "__main__":
+    unittest.main()
