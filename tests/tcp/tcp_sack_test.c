@@ -145,7 +145,8 @@ static void rounded(void **state)
 static void split_and_shift(void **state)
 {
 	(void)state;
-#if MAX_SKB_FRAGS == 17
+	need_4k_pages();
+#if GOLDEN
 	for_each_era (era)
 		for_each_trim(trim)
 		{
@@ -221,6 +222,7 @@ static void split_and_shift(void **state)
 static void partial_shift(void **state)
 {
 	(void)state;
+	need_4k_pages();
 	for (enum skb_era era = ERA_6_1; era < SKB_ERA_NR; era++)
 		for_each_trim(trim)
 		{

@@ -17,6 +17,16 @@
 #define MSS   TCP_MSS_ETHERNET
 #define BYTES (45 * MSS)
 
+/* Numbers that tests spell out are those of 17 frags and pages of 4 KB. */
+#define GOLDEN (MAX_SKB_FRAGS == 17 && PAGE_SHIFT == 12)
+
+/* At the start of a test whose sk_buffs must lie in as many frags as with pages of 4 KB. */
+#define need_4k_pages()               \
+	do {                          \
+		if (PAGE_SHIFT != 12) \
+			skip();       \
+	} while (0)
+
 static struct sock sk;
 static struct proto_memory prot;
 static struct tx_ring ring;
