@@ -69,8 +69,9 @@ class LinkForm(unittest.TestCase):
         self.refused("tcp/trim/form:link/partial:1", "no key 'partial'", "point")
         self.refused("tcp/trim/rtt:20", "no key 'rtt'", "partial")
         self.refused("tcp/trim/form:link/k:46", "1 to 45")
-        names = [op["name"] for op in self.answer("--skb_list")["ops"]]
-        self.assertEqual(names.count("tcp/trim"), 2)
+        ops = self.answer("--skb_list")["ops"]
+        self.assertEqual([op["name"] for op in ops].count("tcp/trim"), 2)
+        self.assertEqual([len(op["cases"]) for op in ops if op["name"] == "tcp/link_walk"], [1])
         forced = self.answer("--skb_check=tcp/trim")
         self.assertNotIn("report", forced)
 
