@@ -515,6 +515,7 @@ static int prepare(const struct bench_args *args, struct bench_case *out, bool i
 		.nr_roles = 1,
 		.role = { { "cpu", span_walk } },
 		.bytes_per_op = BYTES,
+		.pipeline = true,
 		.check = link_check,
 		.ledger = idle ? NULL : link_ledger,
 		.report = link_report,

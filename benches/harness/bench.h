@@ -54,6 +54,11 @@ struct bench_case {
 	struct bench_role role[BENCH_MAX_ROLES];
 	u64 bytes_per_op; /* payload that one operation stands for, 0: none */
 	/*
+	 * Lumps of deferred work make quantiles of short batches meaningless: such a case is judged by
+	 * the CPU time of the whole run.
+	 */
+	bool pipeline;
+	/*
 	 * Proves what is timed, on fresh state, before and after the timing; NULL is not allowed.
 	 * 0, or -1 with a sentence in ERR. Runs on role 0's thread while no span runs.
 	 */

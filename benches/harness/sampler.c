@@ -252,6 +252,7 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 		json_null(&j, "reason");
 	}
 	json_str(&j, "unit", "ns");
+	json_str(&j, "value", s->session.c.pipeline ? "whole.cpu" : "busy.p33");
 	print_quantiles(&j, "wall", s->row[WALL], nr);
 	print_quantiles(&j, "busy", s->row[BUSY], nr);
 	print_quantiles(&j, "cpu", s->row[CPU], nr);

@@ -178,7 +178,7 @@ def main(args):
     inject = INJECT_PERCENT if args.inject is None else percent(args.inject)
     budget = run.seconds(args.budget) if args.budget is not None else None if args.campaign else BUDGET_S
     seed, cpus = run.seed_from(args.seed), run.cpus_from(args.cpus)
-    grid = run.Trim.grid(None, 1)
+    grid = run.Trim.grid(None, 1, True)
     cases = [case for case in (run.Trim.case(run.DEFAULT_ERA, run.Trim.baseline, cell) for cell in grid)
              if filter_.search(case)]
     if not cases:

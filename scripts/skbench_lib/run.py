@@ -20,15 +20,18 @@ DEFAULT_ERA = "6.12"
 BUDGET_S = {"headline": 100.0, "quick": 60.0, "full": 900.0}
 SURVEY = {"quick": {"wanted": 7, "batches": 40}, "full": {"wanted": 25, "batches": None}}
 HEADLINE_MAX_PAIRS = 400
-MAX_CELLS = 8
 BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
-VALUE = "33rd percentile over a process's batches of the roles' busy time, ns an operation"
+VALUE = ("33rd percentile over a process's batches of the roles' busy time, ns an operation; of a pipeline the CPU time "
+         "of the whole run")
+PATH_PROCESSES = 9
+PATH_SECONDS = 15.0
 
 
 class Trim:
     """The trim experiment in its forced form: the life of one skb with partial ACKs while its clone lives."""
 
     id = "trim"
+    form = "forced"
     binary = "bench_tcp"
     claim = "~3 % less CPU at 4660 Mbit/s; 16+16 page atomics per expansion"
     source = "tcp: avoid expensive pskb_expand_head() calls, patch posted in 2012"
@@ -46,17 +49,43 @@ class Trim:
                 f"clone:alive/complete:{parameters['complete']}/alloc:{parameters['alloc']}")
 
     @classmethod
-    def grid(cls, frags, cpus):
-        """Parameters of the cells, at most MAX_CELLS with one variant. CPUS: how many there are."""
-        cells = [{"frags": count, "complete": "same", "alloc": alloc}
-                 for alloc in cls.allocators for count in (cls.frags if frags is None else (frags,))]
-        if cpus >= 2:
-            cells += [{"frags": 16 if frags is None else frags, "complete": "other", "alloc": alloc}
-                      for alloc in cls.allocators]
-        return cells[:MAX_CELLS]
+    def grid(cls, frags, cpus, everything):
+        """Parameters of the cells. CPUS: how many there are. EVERYTHING: not only what the default run has time for."""
+        cells = [{"form": cls.form, "frags": count, "complete": complete, "alloc": alloc}
+                 for complete in ("same", "other")[:cpus] for alloc in cls.allocators
+                 for count in (cls.frags if frags is None else (frags,))]
+        if everything:
+            return cells
+        return [cell for cell in cells if cell["frags"] == 16 and (cell["alloc"], cell["complete"]) != ("jemalloc", "other")
+                or (cell["alloc"], cell["complete"]) == ("slub", "same")]
 
 
-EXPERIMENTS = {"trim": Trim}
+class TrimLink(Trim):
+    """The same over a link in virtual time: whether an ACK beats the completion follows from the NIC's timing.
+
+    The cost is that of the whole path with the copy from user memory that lies in the cache; PATHS are the same path
+    with other copies, which the saving is set against.
+    """
+
+    form = "link"
+    metric = "cpu_ns_per_64KB"
+    rtt_us = 50
+    points = ("patch", "gen1x4", "gen2x8", "fifo_full")
+    paths = ("memory", "none")
+
+    @classmethod
+    def case(cls, era, variant, parameters, source="cache"):
+        return (f"tcp/trim/form:link/era:{era}/variant:{variant}/point:{parameters['point']}/rtt:{cls.rtt_us}/"
+                f"ack:every/k:2/frags:{parameters['frags']}/from:{source}/reclaim:0/jitter:0/"
+                f"alloc:{parameters['alloc']}")
+
+    @classmethod
+    def grid(cls, frags, cpus, everything):
+        return [{"form": cls.form, "point": point, "frags": 16 if frags is None else frags, "complete": "same",
+                 "alloc": "slub"} for point in cls.points]
+
+
+EXPERIMENTS = (Trim, TrimLink)
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -233,7 +262,7 @@ class Request:
         self.filter = expression(args.filter)
         self.filter_text = args.filter
         self.era = None if args.era is None else one_of(args.era, "--era", ERAS)
-        variants = sorted({v for e in EXPERIMENTS.values() for v in e.variants})
+        variants = sorted({v for e in EXPERIMENTS for v in e.variants})
         self.variant = None if args.variant is None else one_of(args.variant, "--variant", variants)
         self.frags = None if args.frags is None else integer(args.frags, "--frags", 1)
         self.cpus = cpus_from(args.cpus)
@@ -290,10 +319,11 @@ class HeadlineCell:
 def headline_cells(request, cpus):
     """The cells that the request selects. CPUS: how many CPUs there are to use."""
     era = request.era or DEFAULT_ERA
+    chosen = request.frags is not None or bool(request.filter_text)
     cells = [HeadlineCell(experiment, era, variant, parameters)
-             for experiment in EXPERIMENTS.values()
+             for experiment in EXPERIMENTS
              for variant in experiment.variants if request.variant in (None, variant)
-             for parameters in experiment.grid(request.frags, cpus)]
+             for parameters in experiment.grid(request.frags, cpus, chosen)]
     cells = [cell for cell in cells if any(request.filter.search(name) for name in cell.names.values())]
     if not cells:
         raise request.empty()
@@ -336,7 +366,7 @@ class Rows:
         ours = {"cell": cell.key, "side": side, "pair": pair, "first": first, "pad": pad,
                 "inject": answer.get("inject") or 0, "n": answer["n"], "batches": answer["batches"],
                 "kept": answer["kept"], "value": benchbin.value_of(answer)}
-        for key in ("bytes_per_op", "wall", "busy", "cpu", "roles", "allocator", "backing", "bound", "cpus"):
+        for key in ("bytes_per_op", "wall", "busy", "cpu", "whole", "report", "roles", "allocator", "backing", "bound", "cpus"):
             if key in answer:
                 ours[key] = answer[key]
         self.rows.append({
@@ -361,6 +391,11 @@ def duet_rows(rows, cell, sides):
             answer, pad = (pair.a, pair.pad_a) if which == "a" else (pair.b, pair.pad_b)
             rows.add(cell.a.case if which == "a" else cell.b.case, cell, sides[which], index, which == pair.first, pad,
                      answer)
+
+
+def survey_rows(rows, cell):
+    for index, (answer, pad) in enumerate(cell.samples):
+        rows.add(cell.key, cell, "single", index, True, pad, answer)
 
 
 def scaled(summary, scale):
@@ -395,14 +430,17 @@ def experiment_entry(planned):
         "status": cell.status, "reason": cell.reason, "stopped": cell.stopped, "processes": cell.processes,
         "lost_processes": cell.lost_processes, "margin": cell.margin, "target_half_width": cell.target,
         "baseline_value": scaled(cell.side("a"), scale), "variant_value": scaled(cell.side("b"), scale),
-        "difference": scaled(cell.difference(), scale)}
+        "difference": scaled(cell.difference(), scale),
+        "report": cell.pairs[0].a.get("report") if cell.pairs else None}
 
 
 def case_entry(cell):
     """The object of context.skbench.cases for a case measured by itself."""
-    return {"case": cell.key, "metric": "busy_ns_per_op", "unit": "ns", "better": "lower", "status": cell.status,
+    pipeline = bool(cell.samples) and cell.samples[0][0].get("value") == "whole.cpu"
+    return {"case": cell.key, "metric": "cpu_ns_per_op" if pipeline else "busy_ns_per_op", "unit": "ns", "better": "lower", "status": cell.status,
             "reason": cell.reason, "value": duet.summary(cell.values()), "processes": cell.processes,
-            "lost_processes": cell.lost_processes}
+            "lost_processes": cell.lost_processes,
+            "bytes_per_op": cell.samples[0][0].get("bytes_per_op") if cell.samples else None}
 
 
 def control_entry(cell):
@@ -571,21 +609,41 @@ def run_headline(request, directory, binaries):
     engine = duet.Duet(cells + ([control_cell] if control_cell else []), random.Random(request.seed),
                        budget_s=request.budget_s, sampler=duet.process_sampler(request.cpus), progress=progress.turns)
     engine.run()
+    paths = path_cells(planned, plain)
+    if paths and not engine.interrupted and not engine.failure:
+        survey = duet.Survey(paths, random.Random(request.seed),
+                             lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus),
+                             budget_s=PATH_SECONDS, sampler=duet.process_sampler(request.cpus), progress=progress.turns)
+        survey.run()
+        engine.interrupted, engine.failure = survey.interrupted, survey.failure
     progress.clear()
 
     with uninterrupted():
         rows = Rows()
         for cell in cells:
             duet_rows(rows, cell, {"a": "baseline", "b": "variant"})
+        for cell in paths:
+            survey_rows(rows, cell)
         if control_cell:
             duet_rows(rows, control_cell, {"a": "control_a", "b": "control_b"})
         control = control_entry(control_cell) if control_cell else None
         words, changed = against_baselines(baselines, ledger)
         status = exit_status(engine, cells, control, changed)
         result = document(request, engine, context, calibration, rows, names[0], load, control=control,
-                          experiments=[experiment_entry(entry) for entry in planned], cases=[], ledger=ledger,
+                          experiments=[experiment_entry(entry) for entry in planned],
+                          cases=[case_entry(cell) for cell in paths], ledger=ledger,
                           status=status, baseline=words)
     return engine, result
+
+
+def path_cells(planned, binaries):
+    """The baseline's path of the link form with other copies than the compared one, measured by themselves."""
+    able = [entry for entry in planned if entry.experiment is TrimLink and not entry.cell.impossible]
+    if not able:
+        return []
+    first = able[0]
+    return [duet.SurveyCell(duet.Side(binaries[TrimLink.binary], TrimLink.case(
+        first.era, TrimLink.baseline, first.parameters, source), "single"), PATH_PROCESSES) for source in TrimLink.paths]
 
 
 def run_survey(request, binaries):
@@ -606,8 +664,7 @@ def run_survey(request, binaries):
     with uninterrupted():
         rows = Rows()
         for cell in cells:
-            for index, (answer, pad) in enumerate(cell.samples):
-                rows.add(cell.key, cell, "single", index, True, pad, answer)
+            survey_rows(rows, cell)
         words, changed = against_baselines(baselines, [])
         status = exit_status(engine, cells, None, changed)
         result = document(request, engine, context, calibration, rows, ",".join(binaries), load, control=None,

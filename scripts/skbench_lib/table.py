@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What `run` prints: a table in words, 80 columns wide, built from a result document and from nothing else."""
 
+import math
 import re
 import unicodedata
 
@@ -231,15 +232,17 @@ def wide(entry):
     """Why an interval that looks clear is still inconclusive."""
     if entry["verdict"] != stats.INCONCLUSIVE:
         return ""
-    half = (entry["hi"] - entry["lo"]) / 2 * 100
-    target = stats.widest(entry["lo"] - 1, entry["hi"] - 1, entry["target_half_width"]) * 100
-    return f"; half-width {number(half)} %, {number(target)} % needed" if half > target else "; across the margin"
+    lo, hi = math.log(entry["lo"]), math.log(entry["hi"])
+    half, needed = (hi - lo) / 2, stats.widest(lo, hi, stats.log_margin(entry["target_half_width"]))
+    return f"; half-width {number(half * 100)} %, {number(needed * 100)} % needed" if half > needed \
+        else "; across the margin"
 
 
 def trim_blocks(ours):
     """One block for each allocator."""
     lines = []
-    experiments = [entry for entry in ours["experiments"] if entry["experiment"] == "trim"]
+    experiments = [entry for entry in ours["experiments"] if entry["experiment"] == "trim"
+                   and entry["parameters"]["form"] == "forced"]
     ledgers = {entry["case"]: entry["rows"] for entry in ours["ledger"]}
     for alloc in dict.fromkeys(entry["parameters"]["alloc"] for entry in experiments):
         block = [entry for entry in experiments if entry["parameters"]["alloc"] == alloc]
@@ -258,6 +261,61 @@ def trim_blocks(ours):
             lines += trim_rows(part, ledgers)
     if experiments:
         lines += wrapped(TRIM_NOTE, "")
+    return lines
+
+
+# point, window, races, variant, ns/64KB, against, verdict
+LINK_WIDTHS = (9, -7, -5, 10, -11, 20, 12)
+
+
+def link_block(ours):
+    """The link form: a row for each point and variant, then what share of the whole path is saved."""
+    entries = [entry for entry in ours["experiments"] if entry["parameters"].get("form") == "link"]
+    if not entries:
+        return []
+    first = entries[0]
+    lines = [""]
+    lines += both_ends("trim   the same over a link in virtual time", f"era {first['era']}, "
+                       f"{first['parameters']['alloc']}, {first['parameters']['frags']} frags")
+    lines += wrapped("races: skbs whose clone lives at their first partial ACK; RTT "
+                     f"{benchbin.split_name(first['case'])[1]['rtt']} us, an ACK every 2 segments, copy from cache", "")
+    lines += row(["point", "window", "races", "variant", "ns/64KB", f"against {first['baseline']}", "verdict"],
+                 LINK_WIDTHS)
+    for entry in entries:
+        report = entry["report"] or {}
+        window = f"{report['window_us']:.0f} us" if "window_us" in report else "?"
+        races = f"{report['race_share'] * 100:.0f} %" if "race_share" in report else "?"
+        lines += row([entry["parameters"]["point"], window, races, entry["baseline"],
+                      with_interval(entry["baseline_value"]), "", ""], LINK_WIDTHS)
+        verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
+        lines += row(["", "", "", entry["variant"], with_interval(entry["variant_value"]),
+                      difference(entry["difference"]), verdict], LINK_WIDTHS)
+        if entry["status"] != "ok":
+            lines += wrapped(f"      {entry['reason']}", "")
+        elif entry["lo"] is not None:
+            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] "
+                             f"of the path's CPU time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
+    return lines + share_lines(ours, first)
+
+
+def share_lines(ours, entry):
+    """What ENTRY's saving is of each path, and how long a path would have to be for the claimed share."""
+    if entry["difference"] is None or entry["baseline_value"] is None:
+        return []
+    saved = -entry["difference"]["median"]
+    scale = entry["baseline_value"]["median"]
+    paths = [("copy from cache", scale)]
+    for case in ours["cases"]:
+        source = benchbin.split_name(case["case"])[1].get("from")
+        value = case["value"]
+        if source and value:
+            name = "no copy" if source == "none" else f"copy from {source}"
+            paths.append((name, benchbin.per_64kb(case, value["median"])))
+    text = f"{number(saved)} ns saved at {entry['parameters']['point']}: " + ", ".join(
+        f"{saved / path * 100:.1f} % of a path of {number(path)} ns ({name})" for name, path in paths)
+    lines = wrapped(text, "  ")
+    if saved > 0:
+        lines += wrapped(f"the claimed 3 % would need a path of {saved / 0.03 / 1000:.1f} us of CPU time per 64 KB", "  ")
     return lines
 
 
@@ -297,7 +355,7 @@ def render(document):
     lines = machine_line(ours) + calibration_lines(ours) + control_lines(ours) + condition_lines(ours)
     if ours["partial"]:
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
-    lines += trim_blocks(ours) if ours["suite"] == "headline" else case_blocks(ours)
+    lines += trim_blocks(ours) + link_block(ours) if ours["suite"] == "headline" else case_blocks(ours)
     return lines
 
 

@@ -77,7 +77,7 @@ class Headline(Case):
         document = read(self.out)
         self.assertNotIn("partial", out.lower().replace("partial ack", ""))
         experiments = ours(document)["experiments"]
-        cells = 8 if len(os.sched_getaffinity(0)) > 1 else 6
+        cells = 9 if len(os.sched_getaffinity(0)) > 1 else 8
         self.assertEqual(len(experiments), cells)
         for entry in experiments:
             self.assertEqual((entry["verdict"], entry["status"]), (stats.IMPROVEMENT, "ok"))
@@ -101,6 +101,15 @@ class Headline(Case):
         self.assertIn("none yet for this machine", out)
         for alloc in ("slub", "jemalloc"):
             self.assertIn(f"era 6.12, {alloc}", out)
+        link = [entry for entry in experiments if entry["parameters"]["form"] == "link"]
+        self.assertEqual([entry["parameters"]["point"] for entry in link], list(run.TrimLink.points))
+        self.assertEqual(link[0]["metric"], "cpu_ns_per_64KB")
+        self.assertEqual(out.count(" 110 us 100 % eager"), 4)
+        self.assertEqual([benchbin.split_name(c["case"])[1]["from"] for c in ours(document)["cases"]], ["memory", "none"])
+        # About 5 % of 1000 ns for 65160 bytes on each of three paths of equal length; that is 3 % of one of 1.7 us.
+        self.assertRegex(flat(out), r"(49|5[01])\.\d ns saved at patch: (4\.9|5\.[01]) % of a path of 10\d\d ns "
+                                    r"\(copy from cache\), (4\.9|5\.[01]) % of .* \(copy from memory\), .* \(no copy\)")
+        self.assertIn("the claimed 3 % would need a path of 1.7 us", flat(out))
         self.assertNotIn("\x1b", out)
 
     def test_rows_tell_the_pairs(self):
@@ -134,7 +143,7 @@ class Headline(Case):
     def test_options_choose(self):
         fake = self.fake()
         status, out, _ = fake.run("run", "--era", "3.4", "--variant", "offset_ack", "--frags", "5", "--filter",
-                                  "slub", "--cpus", "0", "--out", self.out)
+                                  "forced.*slub", "--cpus", "0", "--out", self.out)
         self.assertEqual(status, 0)
         document = read(self.out)
         self.assertEqual([e["case"] for e in ours(document)["experiments"]],
