@@ -221,7 +221,7 @@ def decide(entry, base, new, b, n, fields, force):
     entry["verdict"] = stats.verdict(math.log(entry["lo"]), math.log(entry["hi"]), margin, floor)
     entry["p_margin"] = ranks.rank_sum([value * math.exp(max(margin, floor)) for value in b.values], n.values)
     entry["smallest_p"] = ranks.smallest_p(len(b.values), len(n.values))
-    if (base.untrusted() or new.untrusted()) and not force:
+    if (base.untrusted() or new.untrusted()) and not force and entry["verdict"] != stats.INCONCLUSIVE:
         entry["reason"] = f"would be {entry['verdict']} on a quiet machine"
         entry["verdict"] = stats.INCONCLUSIVE
 

@@ -52,10 +52,10 @@ def detail(entry):
         parts.append(f"{time_text(base['median'] if base else None)} -> {time_text(new['median'] if new else None)}")
     if entry["ratio"] is not None:
         parts.append(change_text(entry) + (" (all equal)" if equal(entry) else ""))
-    if base and new and base["n"] and new["n"]:
-        parts.append(f"n={base['n']}/{new['n']}")
     if entry.get("pairs"):
         parts.append(table.plural(entry["pairs"], "pair"))
+    elif base and new and base["n"] and new["n"]:
+        parts.append(f"n={base['n']}/{new['n']}")
     if entry["p"] is not None:
         parts.append(f"p {p_text(entry['p'])}")
     return "   ".join(parts)
