@@ -242,6 +242,31 @@ static void refused(void **state)
 	assert_int_equal(model_pages_in_use(), 0);
 }
 
+/* No place left, and none needed: all of it continues the last frag. */
+static void merges_into_a_full_one(void **state)
+{
+	struct page *p = block(0);
+
+	(void)state;
+	for_each_era (era) {
+		struct sk_buff *a = empty(era), *b = empty(era);
+
+		for (u32 i = 0; i < MAX_SKB_FRAGS; i++)
+			frag(a, p, 2 * i, 1);
+		frag(b, p, 2 * MAX_SKB_FRAGS - 1, 10);
+		assert_int_equal(skb_shift(era, a, b, 10), 10);
+		is_frag(a, MAX_SKB_FRAGS - 1, p, 2 * MAX_SKB_FRAGS - 2, 11);
+		assert_int_equal(skb_shinfo(a)->nr_frags, MAX_SKB_FRAGS);
+		assert_int_equal(skb_shinfo(b)->nr_frags, 0);
+		good(a);
+		good(b);
+		kfree_skb(era, a);
+		kfree_skb(era, b);
+	}
+	put_page(p);
+	assert_int_equal(model_pages_in_use(), 0);
+}
+
 /* A target gets "others may write these pages" with the bytes, and not with none. */
 static void shared_frag_flag(void **state)
 {
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(shared_frag_flag),
 		cmocka_unit_test(part_then_rest),
+		cmocka_unit_test(merges_into_a_full_one),
 		cmocka_unit_test(zerocopy),
 		cmocka_unit_test(preconditions),
 #ifdef SKB_TRACED

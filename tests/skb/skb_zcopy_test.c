@@ -386,6 +386,37 @@ static void managed_without_memory(void **state)
 	assert_int_equal(model_pages_in_use(), 0);
 }
 
+/* The first or the second page is not to be had: all as before, nobody told, no page kept. */
+static void copies_without_memory(void **state)
+{
+	struct page *p = block(SKB_FRAG_PAGE_ORDER);
+	struct ubuf_info_msgzc u;
+
+	(void)state;
+	counts_start();
+	for_each_era (era) {
+		for (int k = 1; k <= 2; k++) {
+			struct sk_buff *skb = zc_skb(era, &u, SKBFL_ZEROCOPY_FRAG, p, 5, 1000);
+			size_t pages = model_pages_in_use();
+
+			fail_in = k;
+			model_fail = fail_nth;
+			assert_int_equal(skb_copy_ubufs(era, skb), -ENOMEM);
+			model_fail = NULL;
+			assert_int_equal(model_pages_in_use(), pages);
+			assert_int_equal(notified, 0);
+			assert_int_equal(skb_shinfo(skb)->nr_frags, 5);
+			is_frag(skb, 4, p, 4000, 1000);
+			assert_int_equal(page_count(p), 6);
+			good(skb);
+			kfree_skb(era, skb);
+			assert_int_equal(notified, 1);
+		}
+	}
+	put_page(p);
+	assert_int_equal(model_pages_in_use(), 0);
+}
+
 /* What copying costs: a put for each frag, an RMW for the ubuf_info, the bytes and the pages. */
 static void costs(void **state)
 {
@@ -421,6 +452,7 @@ int main(void)
 		cmocka_unit_test(no_coalescing),
 #ifdef SKB_TRACED
 		cmocka_unit_test(managed_without_memory),
+		cmocka_unit_test(copies_without_memory),
 		cmocka_unit_test(costs),
 #endif
 	};
