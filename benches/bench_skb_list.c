@@ -14,8 +14,7 @@
  */
 #include "benches/bench_skb.h"
 
-#include <urcu/lfstack.h>
-#include <urcu/wfstack.h>
+#include "skb/llist_urcu.h"
 
 #include <errno.h>
 

@@ -4,10 +4,8 @@
  * polarity in liburcu; the RMW of each; nothing lost and nothing twice between two CPUs.
  */
 #include "skb/llist.h"
+#include "skb/llist_urcu.h"
 #include "tests/support/model.h"
-
-#include <urcu/lfstack.h>
-#include <urcu/wfstack.h>
 
 #include <pthread.h>
 #include <sched.h>
