@@ -2,16 +2,20 @@
 /*
  * sk_buff memory, operation by operation.
  *
- *   operation                      keys                            one operation is
- *   skb/alloc_skb                  era size                        alloc_skb(), kfree_skb()
- *   skb/alloc_skb_fclone           era frags                       alloc_skb_fclone(320) with frags, kfree_skb()
- *   skb/build_skb                  era                             2048 bytes of a page_frag_cache, build_skb(), kfree_skb()
- *   skb/skb_clone                  era of                          skb_clone(), kfree_skb() of the clone
- *   skb/pskb_expand_head           era frags cloned head list uarg [skb_clone()] pskb_expand_head(0, 0) [kfree_skb() of the clone]
- *   skb/skb_unclone                era frags cloned head list uarg the same with skb_unclone()
- *   skb/skb_unclone_keeptruesize   era frags cloned head list uarg the same with skb_unclone_keeptruesize()
- *   skb/pskb_copy                  era frags list uarg             pskb_copy(), kfree_skb() of the copy
- *   skb/skb_frag_ref               page                            skb_frag_ref(), skb_frag_unref(), never the last
+ *   operation                     keys             one operation is
+ *   skb/alloc_skb                 era size         alloc_skb(), kfree_skb()
+ *   skb/alloc_skb_fclone          era frags        alloc_skb_fclone(320), frags, kfree_skb()
+ *   skb/build_skb                 era              2048 bytes of a page_frag_cache, build_skb(),
+ *                                                  kfree_skb()
+ *   skb/skb_clone                 era of           skb_clone(), kfree_skb() of the clone
+ *   skb/pskb_expand_head          era frags        [skb_clone()] pskb_expand_head(0, 0)
+ *                                 cloned head      [kfree_skb() of the clone]
+ *                                 list uarg
+ *   skb/skb_unclone               the same         the same with skb_unclone()
+ *   skb/skb_unclone_keeptruesize  the same         the same with skb_unclone_keeptruesize()
+ *   skb/pskb_copy                 era frags list   pskb_copy(), kfree_skb() of the copy
+ *                                 uarg
+ *   skb/skb_frag_ref              page             skb_frag_ref(), skb_frag_unref(), never the last
  *
  * What moves bytes and frags is in bench_skb_data.c, pages in bench_skb_page.c, lock-free lists in
  * bench_skb_list.c.

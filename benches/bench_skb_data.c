@@ -2,18 +2,20 @@
 /*
  * Operations that move bytes and frags between sk_buffs, or out of them.
  *
- *   operation              keys                        one operation is
- *   skb/skb_copy           era frags list              skb_copy(), kfree_skb() of the copy
- *   skb/pskb_trim          era frags drop cloned list  pskb_trim() by drop frags and the whole list; what it
- *                                                      dropped is put back
- *   skb/__pskb_pull_tail   era frags delta cloned      delta bytes made linear, and back
- *   skb/skb_condense       era frags                   frags of 16 bytes made linear, and back
- *   skb/skb_split          cut frags                   skb_split(), and the halves joined by hand
- *   skb/skb_shift          era how frags cloned        skb_shift() into a second sk_buff, and back by hand
- *   skb/skb_copy_ubufs     era frags                   skb_zcopy_set(), frags of 4096 bytes copied, and back
- *   skb/skb_share_check    era users                   [skb_get()] skb_share_check(), kfree_skb() of the clone
- *   skb/skb_unshare        era frags                   skb_clone(), skb_unshare() of it, kfree_skb() of the copy
- *   skb/skb_morph          era                         a shell lets go of a clone and becomes one again
+ *   operation             keys              one operation is
+ *   skb/skb_copy          era frags list    skb_copy(), kfree_skb() of the copy
+ *   skb/pskb_trim         era frags drop    pskb_trim() by drop frags and the whole list; what it
+ *                         cloned list       dropped is put back
+ *   skb/__pskb_pull_tail  era frags delta   delta bytes made linear, and back
+ *                         cloned
+ *   skb/skb_condense      era frags         frags of 16 bytes made linear, and back
+ *   skb/skb_split         era cut frags     skb_split(), and the halves joined by hand
+ *   skb/skb_shift         era how frags     skb_shift() into a second sk_buff, and back by hand
+ *                         cloned
+ *   skb/skb_copy_ubufs    era frags         skb_zcopy_set(), frags of 4096 bytes copied, and back
+ *   skb/skb_share_check   era users         [skb_get()] skb_share_check(), kfree_skb() of the clone
+ *   skb/skb_unshare       era frags         skb_clone(), skb_unshare() of it, kfree_skb() of the copy
+ *   skb/skb_morph         era               a shell lets go of a clone and becomes one again
  *
  * The kernel does each of these in net/core/skbuff.c, era by era; skb_condense() since 4.10,
  * zerocopy since 4.14. What is fake here: to be repeated, an operation is undone, by hand and as
