@@ -119,7 +119,7 @@ WEIGHTS = {"alloc": 6, "alloc_fclone": 8, "build_skb": 4, "reserve": 5, "put": 8
            "frag": 16, "page_frag": 10, "clone": 10, "copy": 2, "pskb_copy": 4, "expand": 6, "unclone": 3,
            "unclone_keeptruesize": 4, "trim": 5, "pull_tail": 6, "split": 5, "shift": 3, "coalesce": 4,
            "header_release": 3, "header_unclone": 2, "condense": 2, "morph": 2, "share_check": 2, "unshare": 2,
-           "get": 2, "free": 10, "own": 1, "frag_list": 2, "shared_frag": 1, "headers": 2, "tcp_segs": 3,
+           "get": 2, "free": 10, "own": 3, "frag_list": 2, "shared_frag": 1, "headers": 2, "tcp_segs": 3,
            "tcp_trim_head": 2, "tcp_fragment": 2}
 
 ROOM = [0, 1, 63, 64, 100, 128, 192, 193, 320, 384, 385, 448, 704, 705, 1000, 1728, 1729, 2048, 3776, 3777, 8000]
@@ -244,6 +244,8 @@ class Generator:
             return rng.choice([1, 100, 536, 1448])
         if name == "push" and index == 1:
             return rng.randrange(2)
+        if name == "put":
+            return rng.choice(SMALL + [384, 576, 704, 1728])
         if name == "expand":
             return rng.choice([0, 0, 0, 1, 32, 64, 65, 256, 1000])
         return rng.choice(SMALL)
