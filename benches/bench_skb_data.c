@@ -14,7 +14,7 @@
  *                         cloned
  *   skb/skb_copy_ubufs    era frags         skb_zcopy_set(), frags of 4096 bytes copied, and back
  *   skb/skb_share_check   era users         [skb_get()] skb_share_check(), kfree_skb() of the clone
- *   skb/skb_unshare       era frags         skb_clone(), skb_unshare() of it, kfree_skb() of the copy
+ *   skb/skb_unshare       era frags         skb_clone(), skb_unshare() of it, kfree_skb() of that
  *   skb/skb_morph         era               a shell lets go of a clone and becomes one again
  *
  * The kernel does each of these in net/core/skbuff.c, era by era; skb_condense() since 4.10,
@@ -438,7 +438,7 @@ static int prepare_split(const struct bench_args *args, struct bench_case *out, 
 	return skb_case_made(out, c, spans[cut], ones[cut]);
 }
 
-/* --- skb_shift: from c->skb to c->second, whose only frag is the page's lower half for merge, grow */
+/* --- skb_shift: from c->skb to c->second, which for merge and grow holds half a page already */
 
 enum how { HOW_WHOLE, HOW_MERGE, HOW_PART, HOW_GROW, HOW_NR };
 static const char *const how_words[] = { "whole", "merge", "part", "grow", NULL };

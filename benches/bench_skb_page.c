@@ -4,16 +4,16 @@
  *
  *   operation                    keys          one operation is, on each CPU
  *   skb/get_page                 pages cpus    get_page(), put_page(), never the last
- *   skb/alloc_pages              order burst   burst times alloc_pages(), then burst times put_page()
- *   skb/skb_page_frag_refill     order size    room for size bytes, a reference on it, and its put_page()
- *   skb/page_frag_alloc          size          size bytes of a page_frag_cache, and page_frag_free()
+ *   skb/alloc_pages              order burst   burst alloc_pages(), then burst put_page()
+ *   skb/skb_page_frag_refill     order size    room for size bytes, a reference, its put_page()
+ *   skb/page_frag_alloc          size          size bytes of a cache, page_frag_free()
  *
  * Kernel: include/linux/mm.h, mm/page_alloc.c, skb_page_frag_refill() in net/core/sock.c,
- * mm/page_frag_cache.c, 6.12. pages tells which reference counts the CPUs work on: "same" one count,
- * "compound" pages of one block, whose head alone counts, "neighbours" two counts in adjacent cache
- * lines, which a prefetcher may fetch together, "private" two counts far apart. With burst beyond
- * what a CPU's lists hold the zone and its lock are reached. What is fake here: fragments come back
- * at once and in order, nobody writes to them; blocks are never short.
+ * mm/page_frag_cache.c, 6.12. pages tells which reference counts the CPUs work on: "same" one
+ * count, "compound" pages of one block, whose head alone counts, "neighbours" two counts in
+ * adjacent cache lines, which a prefetcher may fetch together, "private" two counts far apart.
+ * With burst beyond what a CPU's lists hold the zone and its lock are reached. What is fake
+ * here: fragments come back at once and in order, nobody writes to them; blocks are never short.
  */
 #include "benches/bench_skb.h"
 
@@ -281,7 +281,7 @@ static void span_refill(void *arg, u64 n)
 {
 	struct page_ctx *c = arg;
 
-	/* One behind, so that the block is not the allocator's alone, and used up from end to end. */
+	/* One behind: the block is never the allocator's alone, so it is used up to its end. */
 	while (n--) {
 		struct page *last = c->between;
 

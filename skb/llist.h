@@ -50,7 +50,7 @@ static __always_inline bool llist_add_batch(struct llist_node *new_first,
 
 	for (;;) {
 		skb_store(&new_last->next, first, SKB_C_LLIST);
-		/* Full barrier: the entries are written before they can be seen. Pairs with xchg(). */
+		/* Full barrier: entries are written before they are seen. Pairs with xchg(). */
 		found = cmpxchg(&head->first, first, new_first, SKB_C_LLIST);
 		if (likely(found == first))
 			return !first;

@@ -95,7 +95,7 @@ void msg_zerocopy_complete(struct sk_buff *skb, struct ubuf_info *uarg, bool suc
 	struct ubuf_info_msgzc *u = container_of(uarg, struct ubuf_info_msgzc, ubuf);
 
 	(void)skb;
-	/* Never set again: whoever reads it holds the last reference. Pairs with the dec_and_test. */
+	/* Read by whoever drops the last reference. Pairs with the dec_and_test. */
 	if (!success)
 		skb_store(&u->zerocopy, false, SKB_C_UARG);
 	if (refcount_dec_and_test(&uarg->refcnt, SKB_C_UARG))

@@ -660,8 +660,8 @@ static __always_inline int skb_header_unclone(const enum skb_era era, struct sk_
 }
 
 /*
- * The same as skb_unclone(), and truesize and the end of the head stay what they were, so that what a socket was
- * charged still holds (5.16 and later).
+ * The same as skb_unclone(), and truesize and the end of the head stay what they were, so that
+ * what a socket was charged still holds (5.16 and later).
  */
 static __always_inline int skb_unclone_keeptruesize(const enum skb_era era, struct sk_buff *skb)
 {
@@ -743,7 +743,7 @@ static __always_inline void *__pskb_pull_tail(const enum skb_era era, struct sk_
 	return SKB_ERA_CALL(era, __pskb_pull_tail, skb, delta);
 }
 
-/* True if the first LEN bytes are linear now; false if there are not so many, or memory is short. */
+/* True if the first LEN bytes are linear now; false if there are fewer, or memory is short. */
 static __always_inline bool pskb_may_pull(const enum skb_era era, struct sk_buff *skb, u32 len)
 {
 	if (likely(len <= skb_headlen(skb)))
@@ -794,13 +794,13 @@ SKB_ERA_DECLARE(int, skb_shift, struct sk_buff *tgt, struct sk_buff *skb, int sh
 
 /*
  * Moves the first SHIFTLEN bytes (at most skb->len) of SKB, all of them in frags, to the end of
- * TGT; the lengths and truesize of both follow. A frag that continues TGT's last one grows it. The
- * owner of both calls it; owners of their clones may let go at the same time.
+ * TGT; the lengths and truesize of both follow. A frag that continues TGT's last one grows it.
+ * The owner of both calls it; owners of their clones may let go at the same time.
  *
  * Returns SHIFTLEN; or 0 if SKB has linear bytes, either has a ubuf_info, TGT's frags do not
- * suffice, memory for a private head is short or SHIFTLEN is 0: then no byte, length or reference has changed, but either may
- * have got a private head. BUG if either has a frag_list, whose bytes would be left behind. Kernel:
- * skb_shift(), net/core/skbuff.c.
+ * suffice, memory for a private head is short or SHIFTLEN is 0: then no byte, length or
+ * reference has changed, but either may have got a private head. BUG if either has a frag_list,
+ * whose bytes would be left behind. Kernel: skb_shift(), net/core/skbuff.c.
  */
 static __always_inline int skb_shift(const enum skb_era era, struct sk_buff *tgt,
 				     struct sk_buff *skb, int shiftlen)

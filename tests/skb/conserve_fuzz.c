@@ -3,10 +3,12 @@
  * Random programs of sk_buff operations, with allocations that fail at random, and after every
  * operation the whole state added up:
  *
- *   R1  a page's count is what its allocator holds + once for every live shared info that names it + its head_frag heads
+ *   R1  a page's count is what its allocator holds + once for every live shared info that names
+ *       it + its head_frag heads
  *   R3  dataref's halves are the sk_buffs on a head, and those of them that are nohdr
  *   R4  fclone_ref is the number of the pair's sk_buffs that live
- *   R5  a ubuf_info's refcnt is the number of shared infos that name it, and its user is told once, after the last
+ *   R5  a ubuf_info's refcnt is the number of shared infos that name it, and its user is told
+ *       once, after the last
  *   users is the holds of the test and of the frag_lists that an sk_buff is in
  *   B   every byte is where a plain copy of it says
  *   objects and pages out are those that can be reached, neither more nor fewer

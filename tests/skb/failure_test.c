@@ -137,7 +137,7 @@ static const struct op {
 	const char *name;
 	bool (*fn)(struct shape *s);
 	int leaves;
-	bool zerocopy; /* with a ubuf_info whose pages must not be shared, on shapes without a clone */
+	bool zerocopy; /* with pages of a user that must not be shared; no clone */
 } ops[] = {
 	{ "alloc_skb", op_alloc, SAME, false },
 	{ "alloc_skb_fclone", op_alloc_fclone, SAME, false },

@@ -74,7 +74,7 @@ static int take_wfs(void (*fn)(struct item *))
 	struct cds_wfs_node *n, *next;
 	int nr = 0;
 
-	/* Ends at CDS_WFS_END, not at NULL; may wait for a push that has not linked its node yet. */
+	/* Ends at CDS_WFS_END, not at NULL; may wait for a push to link its node. */
 	for (n = all ? cds_wfs_first(all) : NULL; n; n = next, nr++) {
 		next = cds_wfs_next_blocking(n);
 		fn(container_of(n, struct item, wfs));
@@ -212,7 +212,7 @@ static void rmw(void **state)
 	}
 }
 
-/* Another CPU adds at each moment of an add: both are on the list, and one try more if it counts. */
+/* Another CPU adds at each moment of an add: both are on the list, after one try more. */
 static struct llist_node late;
 static int late_at;
 

@@ -255,7 +255,7 @@ static void are_refs(struct page **p, int r0, int r1, int r2)
 	assert_int_equal(page_count(p[2]), r2);
 }
 
-/* Whatever makes a second shared info takes the references first; whatever lets go puts only those. */
+/* Whatever shares frags takes references first; whatever lets go puts only those. */
 static void managed_frags(void **state)
 {
 	struct page *p[3] = { block(0), block(0), block(0) };
@@ -283,7 +283,7 @@ static void managed_frags(void **state)
 		kfree_skb(era, skb);
 		are_refs(p, 1, 1, 1);
 
-		/* A clone shares the shared info and takes none; the expansion takes both owners'. */
+		/* A clone takes none; the expansion takes those of both owners. */
 		skb = managed(era, &u, p);
 		c = skb_clone(era, skb);
 		are_refs(p, 1, 1, 1);
