@@ -75,8 +75,10 @@ def each(function, items):
                 future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # A thread may be about to start its child: kill until none is at work.
-            while concurrent.futures.wait(futures, timeout=0.05).not_done:
+            # A thread may be about to start its child: kill until none is at work. What was cancelled never counts as
+            # done, since no thread is left to say so.
+            started = [future for future in futures if not future.cancelled()]
+            while concurrent.futures.wait(started, timeout=0.05).not_done:
                 kill_all()
             raise
         return [future.result() for future in futures]
