@@ -123,6 +123,8 @@ class Run:
                     found += self.campaign(library, kernel, kind, named)
                 if found:
                     break  # what differs on one machine is likely to differ on the next
+            if not found:
+                library.finish()
         finally:
             library.close()
             self.progress("")

@@ -358,6 +358,18 @@ class Host(_Side):
                 answers.append(f"died: {died}")
         return answers
 
+    def finish(self):
+        """Lets it end. UserError if something that programs made was never given back."""
+        if self.child:
+            self.child.stdin.close()
+            self.child.stdin = None
+            try:
+                self.child.wait(GUEST_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise UserError(f"{self.program} does not end", FAILED) from None
+            if self.child.returncode != 0:
+                raise UserError(self._why(), FAILED)
+
     def close(self):
         if self.child:
             children.kill_group(self.child)

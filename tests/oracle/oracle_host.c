@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * oracle_host ERA: runs buffer programs on the library. Requests come on standard input, answers go
- * to standard output, each with its length (32 bits) in front.
+ * to standard output, each with its length (32 bits) in front. At the end of the input no page may be
+ * in use any more: status 1 if one is.
  */
 #include "env_lib.h"
 #include "interp.h"
@@ -38,6 +39,7 @@ int main(int argc, char **argv)
 	static struct sock sock;
 	char *text = malloc(TEXT_ROOM);
 	int era = argc == 2 ? skb_era_parse(argv[1]) : -1;
+	struct zone_stats z;
 	u32 len;
 
 	if (era < 0)
@@ -62,6 +64,14 @@ int main(int argc, char **argv)
 		if (!out.text)
 			out.len = snprintf(text, TEXT_ROOM, "%016llx", out.hash);
 		answer(text, out.len);
+	}
+	free(text);
+	tx_ring_exit(&ring);
+	zone_stats(0, &z);
+	if (z.nr_pages != z.nr_free + z.nr_pcp) {
+		fprintf(stderr, "oracle_host: %zu pages were never given back\n",
+			z.nr_pages - z.nr_free - z.nr_pcp);
+		return 1;
 	}
 	return 0;
 }

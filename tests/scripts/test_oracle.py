@@ -294,6 +294,7 @@ class Library(unittest.TestCase):
             end = text[text.index("\nend"):]
             self.assertNotIn("\ns", end.replace("\nsock", ""))
             self.assertIn(" owned=0 ", end)
+        self.library.finish()
 
     def test_an_unknown_operation_ends_it(self):
         bad = prog.request(program("alloc s0 1")).replace(bytes([prog.NUMBER["alloc"], 0, 0, 0]), b"\xff\0\0\0", 1)
