@@ -30,7 +30,8 @@ tcp_fragment_alloc(struct sock *sk, const struct sk_buff *skb, u32 linear, const
 	if (unlikely(!buff))
 		return NULL;
 	skb_reserve(buff, MAX_TCP_HEADER);
-	buff->headers.ip_summed = skb->headers.ip_summed;
+	buff->headers.ip_summed =
+		CHECKSUM_PARTIAL; /* whatever it was: the bytes are summed on sending */
 	skb_anchor_init(era, buff);
 
 	sk_wmem_schedule(era, sk, buff->truesize); /* forced: a cut must not fail for the budget */
