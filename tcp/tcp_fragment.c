@@ -22,8 +22,8 @@
 #define TCP_FRAGMENT_SLACK (2 * SKB_TRUESIZE(GSO_LEGACY_MAX))
 
 /* An empty sk_buff with room for LINEAR bytes, charged to SK, to follow SKB. NULL: no memory. */
-static __always_inline struct sk_buff *
-tcp_fragment_alloc(struct sock *sk, const struct sk_buff *skb, u32 linear, const enum skb_era era)
+static __always_inline struct sk_buff *tcp_fragment_alloc(struct sock *sk, u32 linear,
+							  const enum skb_era era)
 {
 	struct sk_buff *buff = alloc_skb_fclone(era, linear + MAX_TCP_HEADER, sk->node);
 
@@ -100,7 +100,7 @@ static __always_inline int do_tcp_fragment(struct sock *sk, struct sk_buff_head 
 			    : skb_unclone_keeptruesize(era, skb);
 	if (unlikely(err))
 		return -ENOMEM;
-	buff = tcp_fragment_alloc(sk, skb, linear, era);
+	buff = tcp_fragment_alloc(sk, linear, era);
 	if (unlikely(!buff))
 		return -ENOMEM;
 	tcp_fragment_divide(skb, buff, len, linear, trim);
@@ -129,7 +129,7 @@ static __always_inline int do_tso_fragment(struct sock *sk, struct sk_buff *skb,
 		BUG_ON(era >= ERA_6_12);
 		return tcp_fragment(era, trim, sk, &sk->sk_write_queue, skb, len, mss);
 	}
-	buff = tcp_fragment_alloc(sk, skb, 0, era);
+	buff = tcp_fragment_alloc(sk, 0, era);
 	if (unlikely(!buff))
 		return -ENOMEM;
 	tcp_fragment_divide(skb, buff, len, 0, trim);
