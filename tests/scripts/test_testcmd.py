@@ -91,7 +91,7 @@ class Command(unittest.TestCase):
         everything = self.plan_of()
         self.assertEqual(everything, self.plan_of("--nightly"))
         for title in [*self.plan_of("--quick"), *sanitizers, "ctest release-clang", "instructions gcc",
-                      "instructions clang", "aa"]:
+                      "instructions clang", "aa", "ctest frags45", "ctest pages64k", "ctest arm64"]:
             self.assertIn(title, everything)
 
 
