@@ -230,7 +230,7 @@ def trim_rows(experiments, ledgers):
 
 def wide(entry):
     """Why an interval that looks clear is still inconclusive."""
-    if entry["verdict"] != stats.INCONCLUSIVE:
+    if entry["verdict"] != stats.INCONCLUSIVE or not 0 < entry["lo"] <= entry["hi"]:
         return ""
     lo, hi = math.log(entry["lo"]), math.log(entry["hi"])
     half, needed = (hi - lo) / 2, stats.widest(lo, hi, stats.log_margin(entry["target_half_width"]))
@@ -283,8 +283,8 @@ def link_block(ours):
                  LINK_WIDTHS)
     for entry in entries:
         report = entry["report"] or {}
-        window = f"{report['window_us']:.0f} us" if "window_us" in report else "?"
-        races = f"{report['race_share'] * 100:.0f} %" if "race_share" in report else "?"
+        window = f"{number(report['window_us'])} us" if "window_us" in report else "?"
+        races = f"{number(report['race_share'] * 100)} %" if "race_share" in report else "?"
         lines += row([entry["parameters"]["point"], window, races, entry["baseline"],
                       with_interval(entry["baseline_value"]), "", ""], LINK_WIDTHS)
         verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
@@ -311,11 +311,13 @@ def share_lines(ours, entry):
         if source and value:
             name = "no copy" if source == "none" else f"copy from {source}"
             paths.append((name, benchbin.per_64kb(case, value["median"])))
+    paths = [(name, path) for name, path in paths if path and path > 0]
     text = f"{number(saved)} ns saved at {entry['parameters']['point']}: " + ", ".join(
-        f"{saved / path * 100:.1f} % of a path of {number(path)} ns ({name})" for name, path in paths)
+        f"{number(saved / path * 100)} % of a path of {number(path)} ns ({name})" for name, path in paths)
     lines = wrapped(text, "  ")
     if saved > 0:
-        lines += wrapped(f"the claimed 3 % would need a path of {saved / 0.03 / 1000:.1f} us of CPU time per 64 KB", "  ")
+        lines += wrapped(f"the claimed 3 % would need a path of {number(saved / 0.03 / 1000)} us of CPU time per 64 KB",
+                         "  ")
     return lines
 
 

@@ -6,6 +6,7 @@ or there is none.
 """
 
 import json
+import os
 import sys
 import time
 import unittest
@@ -61,6 +62,9 @@ class Result(unittest.TextTestResult):
 
 
 def main(directory, report):
+    # What let this program find its package must not lead the tests' children away from theirs.
+    for variable in ("PYTHONPATH", "PYTHONSAFEPATH"):
+        os.environ.pop(variable, None)
     suite = unittest.defaultTestLoader.discover(directory)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
     with open(report, "w", encoding="utf-8") as out:
