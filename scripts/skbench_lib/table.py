@@ -337,7 +337,7 @@ def case_blocks(ours):
         for entry, own in zip(entries, keys):
             name = "/".join(f"{key}:{value}" for key, value in own.items() if key not in fixed) or "(no parameters)"
             value = entry["value"]
-            if value is None:
+            if value is None or entry["status"] != "ok":
                 text = f"unmeasured: {entry['reason'] or 'the run ended before it'}"
             else:
                 text = f"{number(value['median'])} ns/op"

@@ -359,6 +359,9 @@ class Survey(Case):
         self.assertIsNone(ours(document)["control"])
         self.assertEqual({row["skb"]["batches"] for row in document["benchmarks"]}, {40})
         self.assertRegex(out, r"frags:16 +\d+ ns/op \[\d+, \d+\] n=7")
+        # A few samples of a case that mostly could not be taken are no result.
+        ours(document)["cases"][1].update(status="unmeasured", reason="13 of 25 processes")
+        self.assertRegex("\n".join(table.render(document)), r"frags:16 +unmeasured: 13 of 25 processes")
 
     def test_keys_choose(self):
         fake = self.fake()
