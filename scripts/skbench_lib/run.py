@@ -171,14 +171,14 @@ def seed_from(text):
     return random.SystemRandom().randrange(1 << 32) if text is None else integer(text, "--seed", 0, (1 << 64) - 1)
 
 
-def bench_directory():
-    """The directory of the bench binaries, built if need be."""
+def bench_directory(preset="release"):
+    """The directory of PRESET's bench binaries, built if need be."""
     given = os.environ.get(BENCH_DIR_VARIABLE)
     if given:
         if not Path(given).is_dir():
             raise UserError(f"{BENCH_DIR_VARIABLE}={given}: there is no such directory")
         return Path(given)
-    return build.ensure_built("release") / "benches"
+    return build.ensure_built(preset) / "benches"
 
 
 def bench_binaries(directory):
@@ -528,7 +528,7 @@ def nothing(cell):
 
 def main(args):
     request = Request(args)
-    directory = bench_directory()
+    directory = bench_directory("frags45" if request.sweep and request.sweep.beyond_default() else "release")
     binaries = bench_binaries(directory)
     with stoppable():
         if request.suite == "headline":

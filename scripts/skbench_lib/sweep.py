@@ -9,6 +9,7 @@ from . import benchbin
 from .errors import UserError
 
 MAX_VALUES = 1000
+DEFAULT_MAX_SKB_FRAGS = 17
 COLUMNS = ["case", "key", "value", "unit", "ns_per_op", "lo", "hi", "processes", "bytes_per_op", "status"]
 
 
@@ -23,6 +24,10 @@ class Sweep:
         self.key, self.first, self.last = match.group(1), int(match.group(2)), int(match.group(3))
         if self.last - self.first >= MAX_VALUES:
             raise UserError(f"--sweep {text}: at most {MAX_VALUES} values")
+
+    def beyond_default(self):
+        """True if the range needs a build with more frags than the default one has (preset frags45)."""
+        return self.key == "frags" and self.last > DEFAULT_MAX_SKB_FRAGS
 
     def cases(self, operation):
         """The default cases of OPERATION with the key at each value of the range; empty if it has no such key.
