@@ -74,15 +74,16 @@ class TrimLink(Trim):
     paths = ("memory", "none")
 
     @classmethod
-    def case(cls, era, variant, parameters, source="cache"):
+    def case(cls, era, variant, parameters, source=None):
         return (f"tcp/trim/form:link/era:{era}/variant:{variant}/point:{parameters['point']}/rtt:{cls.rtt_us}/"
-                f"ack:every/k:2/frags:{parameters['frags']}/from:{source}/reclaim:0/jitter:0/"
+                f"ack:every/k:2/frags:{parameters['frags']}/from:{source or parameters['from']}/reclaim:0/jitter:0/"
                 f"alloc:{parameters['alloc']}")
 
     @classmethod
     def grid(cls, frags, cpus, everything):
-        return [{"form": cls.form, "point": point, "frags": 16 if frags is None else frags, "complete": "same",
-                 "alloc": "slub"} for point in cls.points]
+        return [{"form": cls.form, "point": point, "from": source, "frags": 16 if frags is None else frags,
+                 "complete": "same", "alloc": "slub"}
+                for source in ("cache", *(cls.paths if everything else ())) for point in cls.points]
 
 
 EXPERIMENTS = (Trim, TrimLink)
@@ -643,7 +644,8 @@ def path_cells(planned, binaries):
         return []
     first = able[0]
     return [duet.SurveyCell(duet.Side(binaries[TrimLink.binary], TrimLink.case(
-        first.era, TrimLink.baseline, first.parameters, source), "single"), PATH_PROCESSES) for source in TrimLink.paths]
+        first.era, TrimLink.baseline, first.parameters, source), "single"), PATH_PROCESSES)
+        for source in ("cache", *TrimLink.paths) if source != first.parameters["from"]]
 
 
 def run_survey(request, binaries):

@@ -271,14 +271,25 @@ LINK_WIDTHS = (9, -7, -5, 10, -11, 20, 12)
 def link_block(ours):
     """The link form: a row for each point and variant, then what share of the whole path is saved."""
     entries = [entry for entry in ours["experiments"] if entry["parameters"].get("form") == "link"]
-    if not entries:
-        return []
+    lines = []
+    for source in dict.fromkeys(entry["parameters"]["from"] for entry in entries):
+        lines += link_rows([entry for entry in entries if entry["parameters"]["from"] == source])
+    return lines + (share_lines(ours, entries[0]) if entries else [])
+
+
+def path_name(source):
+    return "no copy" if source == "none" else f"copy from {source}"
+
+
+def link_rows(entries):
+    """The rows of one path."""
     first = entries[0]
     lines = [""]
     lines += both_ends("trim   the same over a link in virtual time", f"era {first['era']}, "
                        f"{first['parameters']['alloc']}, {first['parameters']['frags']} frags")
     lines += wrapped("races: skbs whose clone lives at their first partial ACK; RTT "
-                     f"{benchbin.split_name(first['case'])[1]['rtt']} us, an ACK every 2 segments, copy from cache", "")
+                     f"{benchbin.split_name(first['case'])[1]['rtt']} us, an ACK every 2 segments, "
+                     f"{path_name(first['parameters']['from'])}", "")
     lines += row(["point", "window", "races", "variant", "ns/64KB", f"against {first['baseline']}", "verdict"],
                  LINK_WIDTHS)
     for entry in entries:
@@ -295,7 +306,7 @@ def link_block(ours):
         elif entry["lo"] is not None:
             lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] "
                              f"of the path's CPU time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
-    return lines + share_lines(ours, first)
+    return lines
 
 
 def share_lines(ours, entry):
@@ -304,13 +315,12 @@ def share_lines(ours, entry):
         return []
     saved = -entry["difference"]["median"]
     scale = entry["baseline_value"]["median"]
-    paths = [("copy from cache", scale)]
+    paths = [(path_name(entry["parameters"]["from"]), scale)]
     for case in ours["cases"]:
         source = benchbin.split_name(case["case"])[1].get("from")
         value = case["value"]
         if source and value:
-            name = "no copy" if source == "none" else f"copy from {source}"
-            paths.append((name, benchbin.per_64kb(case, value["median"])))
+            paths.append((path_name(source), benchbin.per_64kb(case, value["median"])))
     paths = [(name, path) for name, path in paths if path and path > 0]
     text = f"{number(saved)} ns saved at {entry['parameters']['point']}: " + ", ".join(
         f"{number(saved / path * 100)} % of a path of {number(path)} ns ({name})" for name, path in paths)
