@@ -36,6 +36,9 @@ def ours(document):
     return document["context"]["skbench"]
 
 
+slow = unittest.skipIf(os.environ.get("SKBENCH_TEST_QUICK"), "many processes: run scripts/skbench test without --quick")
+
+
 class Case(unittest.TestCase):
     def fake(self, **plan):
         fake = support.FakeBench(**plan)
@@ -68,6 +71,7 @@ def quick_document():
     return copy.deepcopy(quick_document.kept)
 
 
+@slow
 class Headline(Case):
     def test_whole(self):
         fake = self.fake(factor=0.95, sigma=0.001)
@@ -216,6 +220,7 @@ class Headline(Case):
         self.assertFalse(self.out.exists())
 
 
+@slow
 class Interrupt(Case):
     def interrupted(self, number):
         fake = self.fake(sleep=0.02, sigma=0.5)
@@ -519,6 +524,7 @@ class Baselines(Case):
                 run.stored_baselines("0123abcd", path)
 
 
+@slow
 class Width(Case):
     """No line is wider than 80 columns, whatever the numbers and the names are."""
 
