@@ -29,8 +29,9 @@ BUILD_SECONDS = 300
 WINDOW = 16  # requests under way, so that neither side waits for the other
 QEMU = "qemu-system-x86_64"
 MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console"]
-# The library's eras that there is a kernel for, and where Debian 12 has it: among its own packages, or elsewhere.
-SOURCES = {"6.1": None, "6.12": "deb http://deb.debian.org/debian bookworm-backports main"}
+# The library's eras that there is a kernel for, and where Debian 12 has it: among its own packages (None), or in a suite
+# of the mirror that this machine uses.
+SOURCES = {"6.1": None, "6.12": "bookworm-backports"}
 # What the guest's kernel is told, by name: each is a machine of its own. init_on_alloc zeroes all that is allocated,
 # which Debian switches on; slub_debug checks every object for writes beyond its end and after its release.
 BASE = ("console=ttyS0 quiet loglevel=5 panic=-1 oops=panic panic_on_warn=1 mitigations=off tsc=reliable "
@@ -81,13 +82,23 @@ def _output(command, what):
     return ended.out
 
 
-class Apt:
-    """apt with the machine's own lists, or with those of SOURCE alone in a directory of ours."""
+def mirror():
+    """Where this machine gets Debian 12 from."""
+    found = _output(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Codename: bookworm"],
+                    "apt's sources cannot be read").split()
+    if not found:
+        raise UserError("apt has no source of Debian 12 (bookworm): add one, and run apt-get update", IMPOSSIBLE)
+    return found[0]
 
-    def __init__(self, source):
+
+class Apt:
+    """apt with the machine's own lists, or with those of SUITE alone in a directory of ours."""
+
+    def __init__(self, suite):
         self.options = []
-        if source is None:
+        if suite is None:
             return
+        source = f"deb {mirror()} {suite} main"
         own = directory() / "apt"
         for part in ("lists/partial", "cache/archives/partial"):
             (own / part).mkdir(parents=True, exist_ok=True)
