@@ -175,6 +175,9 @@ FORMULAS = {
     "skb/page_frag_alloc": {
         "alloc": lambda c: {"page_put": (0, 1), "page_get": (0, 1), "page_alloc": (0, 1)},
         "free": lambda c: {"page_put": 1, "page_free": (0, 1)}},
+    "skb/llist_add_take": {
+        "add_first": lambda c: {"rmw_llist": 1},
+        "del_all": lambda c: {"rmw_llist": 1}},
     "skb/llist_add": {
         "add_first": lambda c: {"rmw_llist": 1},
         "add_more": lambda c: {"rmw_llist": (c.get("nr") - 1) * (2 if c.get("list") == "lfstack" else 1)},
