@@ -33,6 +33,8 @@ enum skb_class {
 	SKB_C_FCLONE, /* sk_buff_fclones::fclone_ref */
 	SKB_C_USERS, /* sk_buff::users */
 	SKB_C_WMEM, /* sock::sk_wmem_alloc */
+	SKB_C_RMEM, /* sock::sk_rmem_alloc */
+	SKB_C_SK_REFCNT, /* sock::sk_refcnt */
 	SKB_C_MEM, /* the protocol's memory counter */
 	SKB_C_EXT, /* skb_ext::refcnt */
 	SKB_C_UARG, /* ubuf_info::refcnt */

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transmit half of a TCP socket, and how it accounts for memory.
+ * A TCP socket: its layout, its queues, and how it accounts for memory.
  *
- * Kernel: include/net/sock.h, include/linux/tcp.h, net/core/sock.c. All of it belongs to the holder
- * of the socket lock, except sk_wmem_alloc and sk_tsq_flags, which transmit completions change from
- * any CPU.
+ * Kernel: include/net/sock.h, include/linux/tcp.h, net/core/sock.c. Who may touch what:
+ *
+ *   the holder of the socket lock      everything that is not named below (sock_lock.h tells who
+ *                                      holds it: a reader, or a softirq that found no reader)
+ *   the holder of sk_lock.slock        sk_lock.owned and waiters, the sk_backlog but for rmem_alloc
+ *   any CPU                            sk_refcnt, sk_rmem_alloc, defer_list (its llist rules),
+ *                                      sk_wmem_alloc and sk_tsq_flags (transmit completions)
+ *   any CPU may read                   what a lookup compares, in the first line, until a grace
+ *                                      period after the socket left the hash; the tail of the
+ *                                      receive queue and of the backlog, as a hint
  *
  *   sk_wmem_queued    sum of truesize in the write and the retransmit queue
  *   sk_forward_alloc  bytes that the protocol granted and nothing uses yet
  *   sk_wmem_alloc     1 + sum of truesize of clones below TCP
+ *   sk_rmem_alloc     sum of truesize in the receive queue
+ *   sk_backlog.len    at least the sum of truesize in the backlog
  *
  * The protocol's counter is one atomic word up to 5.x; since 6.0 each CPU keeps up to 1 MB of
  * changes to itself.
@@ -20,6 +29,9 @@
 #include "skb/page_frag.h"
 #include "skb/skbuff.h"
 
+#include <urcu/rculfhash.h>
+
+struct net;
 struct tx_ring;
 
 struct sk_buff_head {
@@ -40,14 +52,90 @@ struct proto_memory {
 #define TSQF_THROTTLED 1UL /* sends again when a completion makes room */
 #define TSQF_QUEUED    2UL
 
+/* Who may change the socket: sock_lock.h. */
+typedef struct {
+	spinlock_t slock; /* short: a softirq while it delivers, a reader while it takes or gives */
+	int owned; /* a reader works on the socket; slock is free meanwhile */
+	int waiters; /* readers that sleep until it is not */
+	unsigned int wake_seq; /* what they sleep on */
+	unsigned long room[2]; /* the kernel's wait queue is that much longer */
+} socket_lock_t;
+
+/* What the peer learns from an ACK, in one word, so that it is read whole. */
+struct tcp_ack_out {
+	u64 ack_wnd; /* high half: the next byte expected; low half: bytes of window behind it */
+	u64 nr; /* ACKs sent so far */
+};
+
+/*
+ * The receive half keeps the kernel's false sharing: which fields lie on a line together are those
+ * of Debian's 6.1 (offsets there are given), with the 2021 patch's defer_list behind the backlog.
+ * The lock shares its line with the reference count; rmem_alloc, which each charge changes, with
+ * the queue and the backlog; the backlog's tail with forward_alloc.
+ */
 struct sock {
+	/* sock_common: what a lookup compares; written while nobody can find the socket */
+	u64 skc_addrpair ____cacheline_aligned; /* the peer's address, the own one */
+	u32 skc_hash;
+	u32 skc_portpair;
+	u8 skc_state; /* TCP_ESTABLISHED, TCP_CLOSE */
+	bool hashed;
+	struct net *sk_net;
+	struct cds_lfht_node ehash_node;
+	void (*sk_data_ready)(struct sock *sk);
+	int (*sk_backlog_rcv)(struct sock *sk, struct sk_buff *skb);
+
+	refcount_t sk_refcnt ____cacheline_aligned; /* @128 */
+	u32 room_incoming[5];
+	socket_lock_t sk_lock; /* @152 */
+	atomic_t sk_drops; /* @184 */
+	int sk_rcvlowat; /* @188 */
+
+	struct sk_buff_head sk_error_queue ____cacheline_aligned; /* @192, unused */
+	struct sk_buff_head sk_receive_queue; /* @216 */
+	struct {
+		atomic_t rmem_alloc; /* @240 */
+		int len;
+		struct sk_buff *head;
+		struct sk_buff *tail; /* @256: the next line */
+	} sk_backlog;
+	struct llist_head defer_list; /* sk_llist: consumed, to be freed once the lock is gone */
+	int sk_forward_alloc; /* @264, the patch makes it 272 */
+	u32 room_reserved[3];
+	int sk_rcvbuf; /* @280, the patch makes it 288 */
+	struct {
+		int sleepers; /* readers that sleep until data is there */
+		unsigned int seq; /* what they sleep on */
+	} sk_wq;
+
+	/* tcp_sock: for each segment */
+	u32 pred_flags ____cacheline_aligned; /* the header that the fast path expects; 0: none */
+	u16 tcp_header_len;
+	u32 segs_in, data_segs_in;
+	u64 bytes_received;
+	u32 rcv_nxt; /* the next byte expected */
+	u32 copied_seq; /* the next byte that the reader gets */
+	u32 rcv_wup; /* rcv_nxt when the last ACK was sent */
+	u32 rcv_wnd; /* the window told with it */
+
+	/* tcp_sock: for ACKs and windows */
+	u32 window_clamp ____cacheline_aligned; /* the largest window to tell */
+	u32 rcv_ssthresh; /* and the largest at the moment */
+	struct {
+		u8 pending; /* ICSK_ACK_* */
+		u16 rcv_mss; /* what the peer's segments seem to be */
+	} icsk_ack;
+	u8 rcv_wscale;
+
+	/* what the last ACK told: the peer's CPU reads it */
+	struct tcp_ack_out ack_out ____cacheline_aligned;
+
 	/* what completions on other CPUs change */
 	refcount_t sk_wmem_alloc ____cacheline_aligned;
 	unsigned long sk_tsq_flags;
 
 	/* the lock holder's */
 	int sk_wmem_queued ____cacheline_aligned;
-	int sk_forward_alloc;
 	int sk_sndbuf;
 	int node; /* where sk_buffs and pages come from; NUMA_NO_NODE: the sender's CPU */
 	struct proto_memory *prot;
@@ -69,8 +157,36 @@ struct sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 delivered; /* segments acknowledged, by a SACK or an ACK: each once */
-	u8 sk_shutdown; /* SEND_SHUTDOWN: a FIN is queued */
+	u8 sk_shutdown; /* SEND_SHUTDOWN: a FIN is queued; RCV_SHUTDOWN: one was received */
 };
+
+#define sk_rmem_alloc sk_backlog.rmem_alloc
+
+#define SOCK_ON_LINE(field, at)                                                                  \
+	_Static_assert(offsetof(struct sock, field) % SMP_CACHE_BYTES == (at) % SMP_CACHE_BYTES, \
+		       #field " is at " #at " in 6.1")
+#define SOCK_SAME_LINE(a, b)                                               \
+	_Static_assert(offsetof(struct sock, a) / SMP_CACHE_BYTES ==       \
+			       offsetof(struct sock, b) / SMP_CACHE_BYTES, \
+		       #a " and " #b " share a line")
+SOCK_ON_LINE(sk_refcnt, 128);
+SOCK_ON_LINE(sk_lock, 152);
+SOCK_ON_LINE(sk_drops, 184);
+SOCK_ON_LINE(sk_receive_queue, 216);
+SOCK_ON_LINE(sk_backlog.rmem_alloc, 240);
+SOCK_ON_LINE(sk_backlog.tail, 256);
+SOCK_ON_LINE(defer_list, 264);
+SOCK_ON_LINE(sk_forward_alloc, 272);
+SOCK_ON_LINE(sk_rcvbuf, 288);
+SOCK_SAME_LINE(sk_refcnt, sk_lock);
+SOCK_SAME_LINE(sk_receive_queue, sk_backlog.rmem_alloc);
+SOCK_SAME_LINE(sk_backlog.tail, sk_forward_alloc);
+SOCK_SAME_LINE(skc_addrpair, sk_backlog_rcv);
+SOCK_SAME_LINE(pred_flags, rcv_wnd);
+
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE	7
+#define RCV_SHUTDOWN	1
 
 #define TCP_MSS_ETHERNET 1448
 #define GSO_LEGACY_MAX	 65536
@@ -82,6 +198,7 @@ struct sock {
 /*
  * A connected socket at sequence number 1 that sends into RING: MSS 1448, no window limit, send
  * buffer 16 MB, page frags of FRAG_ORDER. The caller owns SK, PROT and RING, which outlive it.
+ * It receives once tcp_rx_init() (tcp_rx.h) has said how.
  */
 void tcp_sock_init(struct sock *sk, struct proto_memory *prot, struct tx_ring *ring,
 		   unsigned int frag_order);
