@@ -15,6 +15,7 @@ import time
 from contextlib import contextmanager, nullcontext
 
 from . import oracleguest as guest
+from . import oraclenightly as nightly
 from . import oracleprog as prog
 from .build import ensure_built
 from .errors import FAILED, OK, UserError
@@ -24,7 +25,9 @@ from .tree import repo_root, revision
 
 PROGRAMS, OPS = 3000, 30
 BATCH = 500
-NIGHTLY = [("plain", 20000, 30), ("plain", 2000, 200), ("zeroed", 5000, 30), ("slub_debug", 5000, 30)]
+# era, kind of machine, programs, operations each
+NIGHTLY = [("6.1", "plain", 100000, 30), ("6.1", "plain", 2000, 200), ("6.1", "zeroed", 5000, 30),
+           ("6.1", "slub_debug", 5000, 30), ("6.12", "plain", 20000, 30), ("6.12", "slub_debug", 2000, 30)]
 SHOWN = 5  # differences that are shrunk and printed
 COLUMNS = ["operation", "frags", "instructions"]
 
@@ -39,13 +42,14 @@ def add_parser(subparsers):
                         help=f"random programs besides the corpus (default {PROGRAMS})")
     parser.add_argument("--ops", type=_count, metavar="N", default=None, help=f"operations each (default {OPS})")
     parser.add_argument("--seed", metavar="SEED", help="any word; the one of this hour if none is given")
-    parser.add_argument("--era", choices=list(guest.SOURCES), default="6.1",
+    parser.add_argument("--era", choices=list(guest.SOURCES),
                         help="6.1: Debian 12's own kernel (default); 6.12: that of its backports")
     parser.add_argument("--program", metavar="FILE",
                         help="only the program in FILE, with its states; exits with 5 if they differ")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--nightly", action="store_true",
-                     help="more and longer programs, and kernels that zero memory and that check every object")
+                     help="100000 programs on 6.1, 20000 on 6.12, longer ones, and kernels that zero memory and "
+                          "that check every object; started again, it goes on where it was stopped")
     how.add_argument("--host", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
     how.add_argument("--yardstick", action="store_true",
                      help="write what operations cost in the kernel to results/kernel")
@@ -69,6 +73,29 @@ def main(args):
     return run.compare()
 
 
+class Campaign:
+    """PROGRAMS random programs of OPS operations, behind those of the corpus, on a kernel of ERA and a machine of KIND."""
+
+    def __init__(self, era, kind, first, source, programs):
+        self.era, self.kind = era, kind
+        self.first, self.source, self.programs = first, source, programs
+
+    def __len__(self):
+        return len(self.first) + self.programs
+
+    def __str__(self):
+        return f"{self.era} {self.kind} {self.programs}x{self.source.length}"
+
+    def part(self, at):
+        """[(name, program)] of at most BATCH, from number AT on."""
+        named = self.first[at:at + BATCH]
+        begin = max(at - len(self.first), 0)
+        end = min(at + BATCH - len(self.first), self.programs)
+        source = self.source
+        return named + [(f"--seed {source.seed} --ops {source.length}, program {i}", source.program(i))
+                        for i in range(begin, end)]
+
+
 class Run:
     """One `skbench oracle`."""
 
@@ -79,21 +106,24 @@ class Run:
         now = datetime.datetime.now(datetime.timezone.utc)
         self.seed = args.seed or now.strftime("%Y%m%dT%H")
         self.logs = repo_root() / "out" / f"oracle-{now.strftime('%Y%m%dT%H%M%SZ')}"
-        self.kernel = None
+        self.kernels = {}
         self.starts = 0
 
-    def prepare(self):
-        """The kernel with its module and initramfs."""
-        self.logs.mkdir(parents=True, exist_ok=True)
-        self.progress(f"fetching the kernel for era {self.args.era}")
-        self.kernel = guest.fetch(self.args.era)
-        with open(self.logs / "module.log", "w", encoding="utf-8") as log:
-            self.initrd = guest.initramfs(self.kernel, guest.build_module(self.kernel, log))
+    def prepare(self, era):
+        """The kernel for ERA and its initramfs, made once."""
+        if era not in self.kernels:
+            self.logs.mkdir(parents=True, exist_ok=True)
+            self.progress(f"fetching the kernel for era {era}")
+            kernel = guest.fetch(era)
+            with open(self.logs / f"module-{era}.log", "w", encoding="utf-8") as log:
+                self.kernels[era] = kernel, guest.initramfs(kernel, guest.build_module(kernel, log))
+        return self.kernels[era]
 
     @contextmanager
-    def boot(self, kind="plain", counting=False):
+    def boot(self, era, kind="plain", counting=False):
+        kernel, initrd = self.prepare(era)
         self.starts += 1
-        side = guest.Guest(self.kernel, self.initrd, self.logs / f"guest-{self.starts}-{kind}.log", kind, counting)
+        side = guest.Guest(kernel, initrd, self.logs / f"guest-{self.starts}-{era}-{kind}.log", kind, counting)
         try:
             yield side
         finally:
@@ -110,105 +140,129 @@ class Run:
     def compare(self):
         ensure_built("release", targets=["oracle_host"])
         if not self.args.host:
-            self.prepare()
-        era = self.args.era
+            for era in dict.fromkeys(self.eras()):
+                self.prepare(era)
         lacks = lacking()
-        campaigns = self.campaigns(lacks)
+        record = None
+        if self.args.nightly:
+            record = nightly.Record(self.args.seed, self.seed, [kernel for kernel, _ in self.kernels.values()])
+            self.seed = record.seed
+            if record.done:
+                self.say(f"goes on with seed {self.seed}: {plural(sum(record.done.values()), 'program')} agreed before")
         found, total = [], 0
-        library = guest.Host(era)
+        for campaign in self.campaigns(lacks):
+            total += len(campaign)
+            if record and record.done.get(str(campaign), 0) == len(campaign):
+                continue
+            with nullcontext() if self.args.host else self.boot(campaign.era, campaign.kind) as kernel:
+                found = self.campaign(campaign, kernel, record)
+            if record:
+                self.say(f"era {campaign.era}, {campaign.kind}: {plural(len(campaign), 'program')} of "
+                         f"{campaign.source.length} operations, {plural(len(found), 'difference')}")
+            if found:
+                break  # what differs on one machine is likely to differ on the next
+        if record and not found:
+            record.finish()
+        return self.finish(found, total, lacks)
+
+    def eras(self):
+        if self.args.nightly:
+            return [era for era, *_ in NIGHTLY if self.args.era in (None, era)]
+        return [self.args.era or "6.1"]
+
+    def campaigns(self, lacks):
+        """The Campaigns of this run, in order."""
+        if self.args.program:
+            source = prog.Generator(self.seed, 1, lacks)
+            return [Campaign(self.eras()[0], "plain", [(self.args.program, read_program(self.args.program))], source, 0)]
+        first = corpus(lacks)
+        plans = [plan for plan in NIGHTLY if plan[0] in self.eras()] if self.args.nightly else \
+            [(self.eras()[0], "plain", PROGRAMS, OPS)]
+        return [Campaign(era, kind, first, prog.Generator(self.seed, self.args.ops or ops, lacks),
+                         self.args.programs or programs) for era, kind, programs, ops in plans]
+
+    def campaign(self, campaign, kernel, record=None):
+        """Runs the programs on both, those left out that RECORD has; returns Differences."""
+        library = guest.Host(campaign.era)
         try:
-            for kind, named in campaigns:
-                total += len(named)
-                with nullcontext() if self.args.host else self.boot(kind) as kernel:
-                    found += self.campaign(library, kernel, kind, named)
+            begin = record.done.get(str(campaign), 0) if record else 0
+            for at in range(begin, len(campaign), BATCH):
+                part = campaign.part(at)
+                self.progress(f"era {campaign.era}, {campaign.kind}: {at} of {plural(len(campaign), 'program')}")
+                found = self.part(library, kernel, part)
+                if self.args.program:
+                    self.show_states(library, kernel, part[0][1])
                 if found:
-                    break  # what differs on one machine is likely to differ on the next
-            if not found:
-                library.finish()
+                    return found
+                if record:
+                    record.note(str(campaign), at + len(part))
+            library.finish()
+            return []
         finally:
             library.close()
             self.progress("")
-        return self.finish(found, total, era, lacks)
 
-    def campaigns(self, lacks):
-        """[(kind of machine, [(name, program)])]."""
-        if self.args.program:
-            return [("plain", [(self.args.program, read_program(self.args.program))])]
-        first = corpus(lacks)
-        plans = NIGHTLY if self.args.nightly else [("plain", PROGRAMS, OPS)]
-        out = []
-        for kind, programs, ops in plans:
-            programs, ops = self.args.programs or programs, self.args.ops or ops
-            source = prog.Generator(self.seed, ops, lacks)
-            out.append((kind, first + [(f"--seed {self.seed} --ops {ops}, program {i}", source.program(i))
-                                       for i in range(programs)]))
-        return out
-
-    def campaign(self, library, kernel, kind, named):
-        """Runs the programs on both; returns Differences."""
-        found = []
-        for at in range(0, len(named), BATCH):
-            part = named[at:at + BATCH]
-            self.progress(f"{kind}: {at} of {plural(len(named), 'program')}")
-            requests = [prog.request(program) for _, program in part]
-            ours = library.ask(requests)
-            theirs = ours if kernel is None else self.ask_kernel(kernel, requests, part)
-            for (name, program), a, b in zip(part, ours, theirs):
-                if a != b or a.startswith("died"):
-                    found.append(Difference(name, program))
+    def part(self, library, kernel, named):
+        requests = [prog.request(program) for _, program in named]
+        ours = library.ask(requests)
+        theirs = ours if kernel is None else self.ask_kernel(kernel, requests, named)
+        found = [Difference(name, library.era, program) for (name, program), a, b in zip(named, ours, theirs)
+                 if a != b or a.startswith("died")]
         for difference in found[:SHOWN]:
             self.progress(f"shrinking {difference.name}")
             difference.shrink(library, kernel)
-        if self.args.program:
-            self.show_states(library, kernel, named[0][1])
         return found
 
-    @staticmethod
-    def ask_kernel(kernel, requests, part):
+    def ask_kernel(self, kernel, requests, named):
         try:
             return kernel.ask(requests)
         except guest.Died as died:
-            name, program = part[died.number]
-            raise UserError(f"the guest died in the program below ({name}): {died}\n{prog.text(program).rstrip()}",
-                            FAILED) from None
+            name, program = named[died.number]
+            path = self.logs / "died.prog"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"# {name}\n{prog.text(program)}", encoding="utf-8")
+            raise UserError(f"the guest died in {name}, which is now {path}: {died}", FAILED) from None
 
     def show_states(self, library, kernel, program):
         request = [prog.request(program, prog.DUMP)]
         self.say(library.ask(request)[0].strip())
-        if kernel is not None and not self.args.host:
+        if kernel is not None:
             self.say(f"kernel: {'the same' if library.ask(request) == kernel.ask(request) else 'differs'}")
 
-    def finish(self, found, total, era, lacks):
+    def finish(self, found, total, lacks):
         for difference in found[:SHOWN]:
             for line in difference.lines():
                 self.say(line)
         if len(found) > SHOWN:
             self.say(f"and {plural(len(found) - SHOWN, 'program')} more that differ")
-        against = "the library alone" if self.args.host else \
-            f"era {era} against Linux {self.kernel.release} ({self.kernel.version})"
+        checked = list(self.kernels)
+        against = "the library alone" if self.args.host else " and ".join(
+            f"era {era} against Linux {kernel.release} ({kernel.version})"
+            for era, (kernel, _) in self.kernels.items())
         self.say(f"oracle: {plural(total, 'program')}, {against}, seed {self.seed}, "
                  f"{plural(len(found), 'difference')}, {time.monotonic() - self.begin:.0f} s")
         if lacks:
             self.say(f"not compared, since the library has them not: {', '.join(sorted(lacks))}")
-        unchecked = [name for name in ("3.4", "6.1", "6.12") if self.args.host or name != era]
+        unchecked = [name for name in ("3.4", "6.1", "6.12") if name not in checked]
         if not self.args.host:
-            other = next(name for name in guest.SOURCES if name != era)
-            self.say(f"not checked by this run: era {other} (--era {other}); era 3.4 (no kernel of it can be had here)")
+            others = [f"era {name} (--era {name})" for name in guest.SOURCES if name not in checked]
+            self.say(f"not checked by this run: {'; '.join([*others, 'era 3.4 (no kernel of it can be had here)'])}")
         status = FAILED if found else OK
         if self.args.json:
             commit, dirty = revision()
             write_json(self.args.json, {
-                "command": "oracle", "revision": commit, "dirty": dirty, "era": era, "seed": self.seed,
-                "kernel": None if self.kernel is None else {"release": self.kernel.release,
-                                                            "version": self.kernel.version},
+                "command": "oracle", "revision": commit, "dirty": dirty, "eras": self.eras(), "seed": self.seed,
+                "kernels": [{"era": era, "release": kernel.release, "version": kernel.version}
+                            for era, (kernel, _) in self.kernels.items()],
                 "programs": total, "lacks": sorted(lacks), "unchecked_eras": unchecked,
                 "differences": [difference.as_json() for difference in found],
                 "seconds": round(time.monotonic() - self.begin, 1), "status": status})
         return status
 
     def yardstick(self):
-        self.prepare()
-        with self.boot(counting=True) as kernel:
+        era = self.eras()[0]
+        self.kernel = self.prepare(era)[0]
+        with self.boot(era, counting=True) as kernel:
             request = prog.request([], prog.YARDSTICK)
             first, second = kernel.ask([request])[0], kernel.ask([request])[0]
         rows, again = parse_costs(first), parse_costs(second)
@@ -241,8 +295,9 @@ class Run:
 class Difference:
     """A program after which the two sides differ."""
 
-    def __init__(self, name, program):
+    def __init__(self, name, era, program):
         self.name = name
+        self.era = era
         self.program = program
         self.states = None
 
@@ -264,14 +319,14 @@ class Difference:
 
     def lines(self):
         yield ""
-        yield f"DIFFERENT: {self.name}"
+        yield f"DIFFERENT: {self.name}, era {self.era}"
         yield from (f"    {line}" for line in prog.text(self.program).splitlines())
         if self.states:
             yield from differing(*self.states)
 
     def as_json(self):
         ours, theirs = self.states or (None, None)
-        return {"name": self.name, "program": prog.text(self.program), "library": ours, "kernel": theirs}
+        return {"name": self.name, "era": self.era, "program": prog.text(self.program), "library": ours, "kernel": theirs}
 
 
 def differing(ours, theirs):

@@ -318,11 +318,16 @@ class _Side:
                 pending = pending[4 + size:]
                 answered += 1
             if time.monotonic() - last > seconds:
-                raise Died(f"has said nothing for {seconds} s", answered)
+                raise Died(f"it has said nothing for {seconds} s{self._where()}", answered)
 
-    def ask(self, requests, seconds=GUEST_SECONDS):
-        """The answers to REQUESTS, as texts."""
+    def _where(self):
+        """What to add to a sentence about this side."""
+        return ""
+
+    def ask(self, requests, seconds=None):
+        """The answers to REQUESTS, as texts; Died unless each comes within SECONDS (None: GUEST_SECONDS)."""
         answers = []
+        seconds = seconds or GUEST_SECONDS
         self._exchange(requests, seconds, answers.append)
         return answers
 
@@ -356,14 +361,14 @@ class Host(_Side):
         text = self.stderr.read().decode(errors="replace").strip().splitlines()
         return text[0] if text else f"exited with status {self.child.returncode}"
 
-    def ask(self, requests, seconds=GUEST_SECONDS):
+    def ask(self, requests, seconds=None):
         """As a Guest's; a program that kills the process is answered with its last words."""
         answers = []
         while len(answers) < len(requests):
             if self.child is None:
                 self.start()
             try:
-                self._exchange(requests[len(answers):], seconds, answers.append)
+                self._exchange(requests[len(answers):], seconds or GUEST_SECONDS, answers.append)
             except Died as died:
                 self.close()
                 answers.append(f"died: {died}")
@@ -440,7 +445,7 @@ class Guest(_Side):
         deadline, text = time.monotonic() + GUEST_SECONDS, b""
         while text != b"up\n":
             if not select.select([self.port], [], [], max(deadline - time.monotonic(), 0))[0]:
-                raise UserError(f"the guest was not up after {GUEST_SECONDS} s; its log is {self.log_path}", FAILED)
+                raise UserError(f"the guest was not up after {GUEST_SECONDS} s{self._where()}", FAILED)
             data = self.port.recv(3 - len(text))
             if not data:
                 raise UserError(f"the guest ended before it was up: {self._why()}", FAILED)
@@ -450,6 +455,9 @@ class Guest(_Side):
         return self.port.fileno()
 
     _out = _in
+
+    def _where(self):
+        return f"; its log is {self.log_path}"
 
     def _why(self):
         """What the console said last; the guest's power goes off when it panics."""
@@ -461,10 +469,10 @@ class Guest(_Side):
         said = re.findall(r"kernel BUG at .+|BUG: .+|WARNING: .+|general protection fault.+|oracle guest: .+|"
                           r"Kernel panic .+", text)
         if said:
-            return f"{said[0].strip()}; its log is {self.log_path}"
+            return said[0].strip() + self._where()
         self.stderr.seek(0)
         lines = self.stderr.read().strip().splitlines()
-        return (lines[-1] if lines else "it said nothing") + f"; its log is {self.log_path}"
+        return (lines[-1] if lines else "it said nothing") + self._where()
 
     def close(self):
         children.kill_group(self.child)

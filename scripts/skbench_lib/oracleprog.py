@@ -12,7 +12,7 @@ from .errors import UserError
 from .tree import repo_root
 
 BOUNDARY = 0x80000000
-DUMP, YARDSTICK = 1, 2
+DUMP, YARDSTICK, HANG, PANIC = 1, 2, 4, 8
 REGISTERS = {"d": "s", "s": "s", "t": "s", "p": "p"}
 _NR_REGISTERS = 6
 

@@ -29,8 +29,12 @@ PYTHON_SECONDS = 1200
 COUNT_SECONDS = 900
 AA_SECONDS = 600
 SYSROOT_SECONDS = 600
+INSTALL_SECONDS = 600
+ORACLE_SECONDS = 600
+MUTATE_SECONDS = 600
 SHORT = ("frags45", "pages64k", "arm64")  # presets whose slow tests have run under another one
 SYSROOTS = ("arm64",)
+MUTATIONS = 4  # mistakes that are planted in the library for the oracle to see; --nightly: all of them
 NIGHTLY_FACTOR = 24  # of the time that long campaigns may take
 SHOWN_FAILURES = 20
 # Before a fork jemalloc holds more mutexes than the thread sanitizer's deadlock detector can count, which then hangs.
@@ -73,6 +77,8 @@ def plan(args):
         yield from preset_steps("release")
         if not args.quick:
             yield from preset_steps("release-clang")
+            # Before the scripts' tests, some of which need the kernel that it brings.
+            yield "oracle", oracle
         yield "python", python_tests
         yield "ledger", counts, ["ledger", "--check"]
         if not args.quick:
@@ -341,6 +347,42 @@ def counts(run, title, arguments):
     for name in report.get("relations", []):
         broken = [text for text in report["broken"] if text.startswith(f"relation {name}: ")]
         yield Test(f"relation {name}", DIFFERS if broken else PASSED, "".join(broken))
+
+
+def oracle(run, title):
+    """A test for each kernel that the model is compared with, and one for each mistake planted to see that it is found."""
+    ended = run.command(title, [repo_root() / "scripts" / "install-packages", "oracle"], INSTALL_SECONDS)
+    if ended.timed_out or ended.status != 0:
+        raise UserError(last_error(run.log(title)) or f"install-packages {ended.why(INSTALL_SECONDS)}", IMPOSSIBLE)
+    seconds = ORACLE_SECONDS * (NIGHTLY_FACTOR if run.nightly else 1)
+    ended, report = run.skbench(title, ["oracle", *(["--nightly"] if run.nightly else [])], seconds)
+    said = last_error(run.log(title))
+    if ended.status == IMPOSSIBLE:
+        raise UserError(said, IMPOSSIBLE)
+    if ended.timed_out or not report or ended.status not in (OK, FAILED):
+        yield Test(title, FAIL, said or f"skbench oracle {ended.why(seconds)}")
+        return
+    for kernel in report["kernels"]:
+        differs = [difference["name"] for difference in report["differences"] if difference["era"] == kernel["era"]]
+        yield Test(f"era {kernel['era']} against Linux {kernel['release']}", FAIL if differs else PASSED,
+                   f"differs in '{differs[0]}'" if differs else "")
+    if not report["differences"]:
+        yield from mutations(run, title)
+
+
+def mutations(run, title):
+    report = run.logs / "mutations.json"
+    how_many = [] if run.nightly else ["--sample", str(MUTATIONS)]
+    seconds = MUTATE_SECONDS * (NIGHTLY_FACTOR if run.nightly else 1)
+    ended = run.command(title, [sys.executable, "tests/oracle/mutate.py", "--json", report, *how_many], seconds)
+    try:
+        seen = json.loads(report.read_text(encoding="utf-8"))["seen"]
+    except (OSError, ValueError):
+        seen = {}
+    for what, programs in seen.items():
+        yield Test(f"mistake: {what}", PASSED if programs else FAIL, "" if programs else "the oracle does not see it")
+    if not seen or ended.timed_out:
+        yield Test(title, FAIL, f"tests/oracle/mutate.py {ended.why(seconds)}")
 
 
 def control(run, title):

@@ -192,12 +192,18 @@ static void *cache_alloc(unsigned int n)
  * ----------------------------------------------------------------------------------------
  */
 
+/* Eight at a time: in an emulated guest this is where most of the time goes. */
 static u64 hash_bytes(u64 h, const u8 *at, unsigned int n)
 {
-	unsigned int i;
+	u64 word;
 
-	for (i = 0; i < n; i++)
-		h = h * 31 + at[i];
+	for (; n >= sizeof(word); at += sizeof(word), n -= sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 32;
+	}
+	for (; n; n--)
+		h = h * 31 + *at++;
 	return h;
 }
 

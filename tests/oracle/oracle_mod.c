@@ -40,6 +40,10 @@ static ssize_t oracle_write(struct file *file, const char __user *from, size_t l
 		return -EFAULT;
 	if (len != sizeof(request.head) + request.head.nr_ops * sizeof(request.ops[0]))
 		return -EINVAL;
+	if (request.head.flags & ORACLE_PANIC)
+		panic("oracle guest: asked to panic");
+	while (request.head.flags & ORACLE_HANG)
+		cpu_relax();
 	if (request.head.flags & ORACLE_YARDSTICK) {
 		text_len = oracle_yardstick(text, TEXT_ROOM);
 		return len;

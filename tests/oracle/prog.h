@@ -78,5 +78,7 @@ struct oracle_request {
 
 #define ORACLE_DUMP	 1 /* states in words, not only their hash */
 #define ORACLE_YARDSTICK 2 /* no program: what operations cost (module only) */
+#define ORACLE_HANG	 4 /* no program: the guest falls silent, for the test of that (module only) */
+#define ORACLE_PANIC	 8 /* the same: it panics */
 
 #endif

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The oracle without a kernel: programs, shrinking, the initramfs, and a guest played by a stand-in for QEMU."""
 
+import argparse
+import gzip
 import os
 import pathlib
 import subprocess
@@ -11,7 +13,7 @@ from unittest import mock
 
 from support import PYTHON, ROOT
 
-from skbench_lib import oracle, oracleguest, oracleprog as prog
+from skbench_lib import oracle, oracleguest, oraclenightly as nightly, oracleprog as prog
 from skbench_lib.errors import FAILED, IMPOSSIBLE, USAGE, UserError
 
 HOST = ROOT / "build" / "release" / "tests" / "oracle" / "oracle_host"
@@ -219,11 +221,16 @@ class Guests(unittest.TestCase):
     def test_it_panics_in_a_program(self):
         guest = self.boot("panics")
         named = [(f"program {i}", program(f"alloc s0 {i}")) for i in range(5)]
+        run = oracle.Run(argparse.Namespace(seed="s", json=None))
+        run.logs = self.path
         with self.assertRaises(UserError) as caught:
-            oracle.Run.ask_kernel(guest, [prog.request(one) for _, one in named], named)
-        self.assertIn("kernel BUG at net/core/skbuff.c:1!", str(caught.exception))
-        self.assertIn("(program 2)", str(caught.exception))
-        self.assertIn("alloc s0 2", str(caught.exception))
+            run.ask_kernel(guest, [prog.request(one) for _, one in named], named)
+        said = str(caught.exception)
+        self.assertIn("kernel BUG at net/core/skbuff.c:1!", said)
+        self.assertIn("died in program 2", said)
+        self.assertIn("guest.log", said)
+        self.assertNotIn("\n", said)
+        self.assertEqual((self.path / "died.prog").read_text(), "# program 2\nalloc s0 2\n")
 
     def test_it_falls_silent(self):
         guest = self.boot("falls silent")
@@ -231,6 +238,7 @@ class Guests(unittest.TestCase):
             guest.ask([prog.request([])] * 5, 1)
         self.assertEqual(caught.exception.number, 2)
         self.assertIn("said nothing for 1 s", str(caught.exception))
+        self.assertIn("guest.log", str(caught.exception))
 
     def test_no_qemu(self):
         self.patch(oracleguest, "QEMU", str(self.path / "missing"))
@@ -238,6 +246,107 @@ class Guests(unittest.TestCase):
             self.boot("answers")
         self.assertEqual(caught.exception.status, IMPOSSIBLE)
         self.assertIn("scripts/install-packages oracle", str(caught.exception))
+
+
+def built():
+    """(kernel, initramfs) of a `skbench oracle` that has run here, or None."""
+    for ready in sorted(oracleguest.directory().glob("linux-6.1.*/ready")):
+        initrd = oracleguest.directory() / f"module-{ready.parent.name.removeprefix('linux-')}" / "initramfs.gz"
+        if initrd.exists():
+            return oracleguest._unpacked(ready.parent), initrd
+    return None
+
+
+@unittest.skipUnless(built() and not os.environ.get("SKBENCH_TEST_QUICK"),
+                     "no kernel is there: scripts/skbench oracle brings it")
+class RealGuests(unittest.TestCase):
+    """Faults that are planted in a real guest."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.path = pathlib.Path(scratch.name)
+        self.kernel, self.initrd = built()
+
+    def boot(self, initrd=None):
+        guest = oracleguest.Guest(self.kernel, initrd or self.initrd, self.path / "guest.log")
+        self.addCleanup(guest.close)
+        return guest
+
+    def one_line(self, error, *words):
+        for word in (*words, "its log is", "guest.log"):
+            self.assertIn(word, str(error))
+        self.assertNotIn("\n", str(error))
+
+    def test_it_hangs(self):
+        guest = self.boot()
+        with self.assertRaises(oracleguest.Died) as caught:
+            guest.ask([prog.request([]), prog.request([], prog.HANG)], 5)
+        self.assertEqual(caught.exception.number, 1)
+        self.one_line(caught.exception, "it has said nothing for 5 s")
+
+    def test_it_panics(self):
+        guest = self.boot()
+        with self.assertRaises(oracleguest.Died) as caught:
+            guest.ask([prog.request([]), prog.request([], prog.PANIC)])
+        self.assertEqual(caught.exception.number, 1)
+        self.one_line(caught.exception, "Kernel panic", "asked to panic")
+
+    def test_it_has_no_init(self):
+        initrd = self.path / "empty.gz"
+        initrd.write_bytes(gzip.compress(oracleguest._cpio([("dev", 0o040755, b"")])))
+        with self.assertRaises(UserError) as caught:
+            self.boot(initrd)
+        self.one_line(caught.exception, "the guest ended before it was up: Kernel panic")
+        self.assertEqual(caught.exception.status, FAILED)
+
+    def test_its_module_is_none(self):
+        initrd = self.path / "broken.gz"
+        files = [("init", 0o100755, (self.initrd.parent / "oracle_init").read_bytes()), ("dev", 0o040755, b""),
+                 ("dev/console", 0o020600, b"", (5, 1)), ("broken.ko", 0o100644, b"no module"),
+                 ("modules", 0o100644, b"/broken.ko\n")]
+        initrd.write_bytes(gzip.compress(oracleguest._cpio(files)))
+        with self.assertRaises(UserError) as caught:
+            self.boot(initrd)
+        self.one_line(caught.exception, "the guest ended before it was up: oracle guest: /broken.ko: Exec format error")
+
+
+class Nightly(unittest.TestCase):
+    """A campaign that goes on where it was stopped."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.kernel = oracleguest.Kernel(scratch.name, "6.1.0-1-amd64", "6.1.1-1")
+        patch = mock.patch.object(oracleguest, "directory", lambda: pathlib.Path(scratch.name))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_it_goes_on(self):
+        record = nightly.Record(None, "fresh", [self.kernel])
+        self.assertEqual((record.seed, record.done), ("fresh", {}))
+        record.note("6.1 plain 10x30", 500)
+        record.note("6.1 plain 10x30", 1000)
+        again = nightly.Record(None, "other", [self.kernel])
+        self.assertEqual((again.seed, again.done), ("fresh", {"6.1 plain 10x30": 1000}))
+        again.finish()
+        self.assertEqual(nightly.Record(None, "other", [self.kernel]).seed, "other")
+
+    def test_nothing_else_is_gone_on_with(self):
+        nightly.Record(None, "fresh", [self.kernel]).note("6.1 plain 10x30", 500)
+        self.assertEqual(nightly.Record("named", "x", [self.kernel]).done, {})
+        newer = oracleguest.Kernel(self.kernel.root, "6.1.0-1-amd64", "6.1.1-2")
+        self.assertEqual(nightly.Record(None, "x", [newer]).done, {})
+        (oracleguest.directory() / "nightly.json").write_text("no json")
+        self.assertEqual(nightly.Record(None, "x", [self.kernel]).seed, "x")
+
+    def test_every_program_is_run_once(self):
+        source = prog.Generator("s", 3)
+        for first, programs in ((0, 1200), (7, 1200), (7, 3), (700, 10), (500, 500)):
+            campaign = oracle.Campaign("6.1", "plain", [(f"c{i}", []) for i in range(first)], source, programs)
+            names = [name for at in range(0, len(campaign), oracle.BATCH) for name, _ in campaign.part(at)]
+            self.assertEqual(names, [f"c{i}" for i in range(first)]
+                             + [f"--seed s --ops 3, program {i}" for i in range(programs)])
 
 
 class Commands(unittest.TestCase):

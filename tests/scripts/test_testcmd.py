@@ -90,7 +90,7 @@ class Command(unittest.TestCase):
         self.assertEqual(self.plan_of("--sanitize"), sanitizers)
         everything = self.plan_of()
         self.assertEqual(everything, self.plan_of("--nightly"))
-        for title in [*self.plan_of("--quick"), *sanitizers, "ctest release-clang", "instructions gcc",
+        for title in [*self.plan_of("--quick"), *sanitizers, "ctest release-clang", "oracle", "instructions gcc",
                       "instructions clang", "aa", "ctest frags45", "ctest pages64k", "ctest arm64"]:
             self.assertIn(title, everything)
 
@@ -135,6 +135,45 @@ class Steps(Command):
             self.assertEqual(self.step(testcmd.counts, ["ledger"])[0][1], FAIL)
         with self.played(-9, timed_out=True):
             self.assertIn("did not end", self.step(testcmd.counts, ["ledger"])[0][2])
+
+    def test_oracle(self):
+        kernels = [{"era": "6.1", "release": "6.1.0-1"}, {"era": "6.12", "release": "6.12.1"}]
+        agreed = {"kernels": kernels, "differences": []}
+        differed = {"kernels": kernels, "differences": [{"era": "6.12", "name": "program 7"}]}
+
+        def command(installed, mistakes):
+            def run(title, words, seconds, **environment):
+                if "oracle" in words:
+                    self.state.log(title).write_text("skbench: Debian packages are missing\n")
+                    return Ended(installed, False)
+                words[words.index("--json") + 1].write_text(json.dumps({"seen": mistakes}))
+                return Ended(0, False)
+            return mock.patch.object(self.state, "command", run)
+
+        with command(0, {"a lost get": 3, "a lost put": 0}):
+            with self.played(0, agreed):
+                self.assertEqual(self.step(testcmd.oracle), [
+                    ("era 6.1 against Linux 6.1.0-1", PASSED, ""), ("era 6.12 against Linux 6.12.1", PASSED, ""),
+                    ("mistake: a lost get", PASSED, ""),
+                    ("mistake: a lost put", FAIL, "the oracle does not see it")])
+            with self.played(5, differed):
+                self.assertEqual(self.step(testcmd.oracle)[1],
+                                 ("era 6.12 against Linux 6.12.1", FAIL, "differs in 'program 7'"))
+            with self.played(5, log="skbench: the guest died: BUG; its log is x\n"):
+                self.assertEqual(self.step(testcmd.oracle), [("title", FAIL, "the guest died: BUG; its log is x")])
+            with self.played(4, log="skbench: the kernel's packages cannot be downloaded\n"):
+                with self.assertRaises(UserError) as caught:
+                    self.step(testcmd.oracle)
+                self.assertEqual((caught.exception.status, str(caught.exception)),
+                                 (4, "the kernel's packages cannot be downloaded"))
+            with self.played(-9, timed_out=True):
+                self.assertIn("did not end", self.step(testcmd.oracle)[0][2])
+        with command(0, {}), self.played(0, agreed):
+            self.assertEqual(self.step(testcmd.oracle)[-1][1], FAIL)
+        with command(4, {}):
+            with self.assertRaises(UserError) as caught:
+                self.step(testcmd.oracle)
+            self.assertEqual((caught.exception.status, str(caught.exception)), (4, "Debian packages are missing"))
 
     def test_control(self):
         for status, problems, outcome in ((0, [], PASSED), (3, ["3 of 20 equal sides got a false verdict"], FAIL),
