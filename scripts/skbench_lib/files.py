@@ -12,22 +12,11 @@ from .errors import UserError
 
 
 def write_text(path, text):
-    """Writes TEXT to PATH under a temporary name and renames it: PATH holds the old text or the new, never a part."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    """Writes TEXT to PATH, in the place of what is there: PATH holds the old text or the new, never a part.
+
+    Missing directories are made. Raises UserError, and then the old text stands there.
+    """
+    _write(path, text, "utf-8", os.replace)
 
 
 def write_json(target, value):
@@ -69,6 +58,11 @@ def write_new(path, text):
 
     Either the whole file stands there afterwards, on disk, or UserError was raised and nothing stands there.
     """
+    _write(path, text, "ascii", _rename_new)
+
+
+def _write(path, text, encoding, rename):
+    """Writes TEXT to a temporary file beside PATH, on disk, and gives it that name by RENAME(temporary, path)."""
     path = Path(path)
     temporary = None
     try:
@@ -78,14 +72,14 @@ def write_new(path, text):
         raise UserError(f"cannot make {path.parent}: {_why(error)}") from None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="ascii") as out:
+        with os.fdopen(handle, "w", encoding=encoding) as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
-        _rename_new(temporary, path)
+        rename(temporary, path)
         _sync_directory(path.parent)
     except FileExistsError:
         raise UserError(f"{path} exists and results are never overwritten: name another file") from None

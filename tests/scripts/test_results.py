@@ -329,6 +329,18 @@ class Writer(unittest.TestCase):
             self.assertEqual(caught.exception.status, 2)
             self.assertEqual(self.left(), [], name)
 
+    def test_a_replaced_file_keeps_the_old_text_or_has_the_new(self):
+        target = self.path / "deep" / "r.csv"
+        files.write_text(target, "one \u00b5s\n")
+        files.write_text(target, "two \u00b5s\n")
+        self.assertEqual(target.read_text(encoding="utf-8"), "two \u00b5s\n")
+        for name in ("os.fsync", "tempfile.mkstemp", "os.replace"):
+            with mock.patch(name, side_effect=OSError(errno.ENOSPC, "No space left on device")):
+                with self.assertRaisesRegex(UserError, r"^cannot write .*r\.csv: the disk is full$"):
+                    files.write_text(target, "three")
+            self.assertEqual(target.read_text(encoding="utf-8"), "two \u00b5s\n", name)
+        self.assertEqual([entry.name for entry in target.parent.iterdir()], ["r.csv"])
+
     def test_disk_full_for_real(self):
         mount = self.path / "tiny"
         mount.mkdir()
