@@ -9,7 +9,7 @@ number of cases fails.
 
 import math
 
-from . import compare_report, files, fingerprint, ranks, results, run, sides, stats, table
+from . import compare_report, files, fingerprint, options, ranks, results, sides, stats, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, OK, WORSE, UserError
 
 SCHEMA = "skbench-compare-1"
@@ -66,7 +66,7 @@ def fail_on(text):
 
 
 def main(args):
-    words, pattern = fail_on(args.fail_on), run.expression(args.filter)
+    words, pattern = fail_on(args.fail_on), options.expression(args.filter)
     check_output(args)
     base, new = sides.load(args.base), sides.load(args.new)
     report = judge(base, new, sides.read_aliases(), words, args.force, pattern)

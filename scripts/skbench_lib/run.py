@@ -11,14 +11,15 @@ import socket
 import sys
 from pathlib import Path
 
-from . import benchbin, build, duet, files, fingerprint, results, stats, sweep, table, tree
+from . import benchbin, build, duet, files, fingerprint, results, stats, stored, sweep, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
+from .options import expression, integer, one_of, seconds
 
 SUITES = ("headline", "quick", "full")
 ERAS = ("3.4", "6.1", "6.12")
 DEFAULT_ERA = "6.12"
 BUDGET_S = {"headline": 100.0, "quick": 60.0, "full": 900.0}
-SURVEY = {"quick": {"wanted": 7, "batches": 40}, "full": {"wanted": 25, "batches": None}}
+SURVEY = {"quick": {"wanted": 15, "batches": 40}, "full": {"wanted": 25, "batches": None}}
 HEADLINE_MAX_PAIRS = 400
 BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
 VALUE = ("33rd percentile over a process's batches of the roles' busy time, ns an operation; of a pipeline the CPU time "
@@ -112,40 +113,6 @@ def add_parser(subparsers):
     parser.add_argument("--out", metavar="FILE", help="the result file (never overwritten)")
     parser.add_argument("--json", metavar="FILE", help="the result again, to another file; - for standard output")
     parser.set_defaults(func=main)
-
-
-def integer(text, option, least, most=None):
-    try:
-        value = int(text)
-    except ValueError:
-        value = None
-    if value is None or value < least or (most is not None and value > most):
-        span = f"{least} to {most}" if most is not None else f"at least {least}"
-        raise UserError(f"{option} {text}: an integer is needed, {span}")
-    return value
-
-
-def seconds(text, option="--budget"):
-    try:
-        value = float(text)
-    except ValueError:
-        value = None
-    if value is None or not 0 < value <= 86400:
-        raise UserError(f"{option} {text}: seconds are needed, more than 0, at most 86400")
-    return value
-
-
-def expression(text, option="--filter"):
-    try:
-        return re.compile(text or "")
-    except re.error as error:
-        raise UserError(f"{option} {text}: not a regular expression: {error}") from None
-
-
-def one_of(text, option, allowed):
-    if text not in allowed:
-        raise UserError(f"{option} {text}: one of {', '.join(allowed)} is needed")
-    return text
 
 
 def cpus_from(text, allowed=None):
@@ -440,7 +407,7 @@ def case_entry(cell):
     pipeline = bool(cell.samples) and cell.samples[0][0].get("value") == "whole.cpu"
     return {"case": cell.key, "metric": "cpu_ns_per_op" if pipeline else "busy_ns_per_op", "unit": "ns", "better": "lower", "status": cell.status,
             "reason": cell.reason, "value": duet.summary(cell.values()), "processes": cell.processes,
-            "lost_processes": cell.lost_processes,
+            "lost_processes": cell.lost_processes, "wanted": cell.wanted, "stopped": cell.stopped,
             "bytes_per_op": cell.samples[0][0].get("bytes_per_op") if cell.samples else None}
 
 
@@ -450,7 +417,7 @@ def control_entry(cell):
 
 
 def document(request, engine, context, calibration, rows, executable, load, **parts):
-    """The whole result. PARTS: control, experiments, cases, ledger, status, baseline."""
+    """The whole result. PARTS: control, experiments, cases, ledger. conclude() adds the rest."""
     taken = fingerprint.take(context, load, request.seed)
     record, condition = taken["record"], taken["condition"]
     reason = None
@@ -467,8 +434,8 @@ def document(request, engine, context, calibration, rows, executable, load, **pa
         "fingerprint": taken, "build": context, "calibration": calibration, "control": parts["control"],
         "plan": {"seed": request.seed, "budget_s": request.budget_s, "elapsed_s": round(engine.elapsed_s, 3),
                  "value": VALUE, "cases": plan},
-        "baseline": parts["baseline"], "experiments": parts["experiments"], "cases": parts["cases"],
-        "ledger": parts["ledger"], "exit_status": parts["status"]}
+        "baseline": None, "experiments": parts["experiments"], "cases": parts["cases"],
+        "ledger": parts["ledger"], "exit_status": OK}
     return {
         "context": {
             "date": now.strftime("%Y-%m-%dT%H:%M:%S+00:00"), "host_name": socket.gethostname(),
@@ -480,39 +447,15 @@ def document(request, engine, context, calibration, rows, executable, load, **pa
         "benchmarks": rows.finish()}
 
 
-# --- stored baselines ---------------------------------------------------------------------------------------------
-
-def stored_baselines(fp8, root=None):
-    """[(name, document)] of this machine, sorted by name. Raises UserError for a broken file."""
-    directory = Path(root or tree.repo_root()) / "results" / "baselines" / fp8
-    return [(path.stem, results.read(path)) for path in sorted(directory.glob("*.json"))]
-
-
-def against_baselines(baselines, ledger):
-    """(words for the last line, whether a count changed). Counts are compared exactly; times of another session are
-    not judged here."""
-    if not baselines:
-        return "none yet for this machine", False
-    name, stored = max(baselines, key=lambda entry: entry[1]["context"]["date"])
-    before = {entry["case"]: entry["rows"] for entry in stored["context"]["skbench"]["ledger"]}
-    common = [entry for entry in ledger if entry["case"] in before]
-    changed = [entry["case"] for entry in common if entry["rows"] != before[entry["case"]]]
-    if changed:
-        return f"{name}: the ledger differs in {len(changed)} of {len(common)} cases, first {changed[0]}", True
-    if not common:
-        return f"{name}: no case in common", False
-    return f"{name}: the ledger of {table.plural(len(common), 'case')} is the same; times are not compared", False
-
-
 # --- the run ------------------------------------------------------------------------------------------------------
 
-def exit_status(engine, cells, control, ledger_changed):
-    """Variant against variant never sets it."""
+def exit_status(engine, cells, control, worse):
+    """Variant against variant never sets it; WORSE says that the stored baseline does."""
     if engine.interrupted:
         return INTERRUPTED
     if engine.failure:
         return FAILED
-    if ledger_changed:
+    if worse:
         return WORSE
     if cells and all(cell.impossible for cell in cells):
         return IMPOSSIBLE
@@ -521,6 +464,14 @@ def exit_status(engine, cells, control, ledger_changed):
     if any(cell.status != duet.OK or nothing(cell) for cell in cells):
         return INCONCLUSIVE
     return OK
+
+
+def conclude(result, baselines, engine, cells, control=None):
+    """Puts into RESULT what the stored baselines say of it, and the exit status."""
+    ours = result["context"]["skbench"]
+    ours["baseline"], worse = stored.against(baselines, result)
+    ours["exit_status"] = exit_status(engine, cells, control, worse)
+    return engine, result
 
 
 def nothing(cell):
@@ -573,7 +524,7 @@ def run_headline(request, directory, binaries):
     if request.frags is not None:
         request.check_key([op for name in names for op in plain[name].operations()
                            if any(op["name"] == benchbin.split_name(entry.key)[0] for entry in planned)])
-    baselines = stored_baselines(fingerprint.take(context)["fp8"])
+    baselines = stored.baselines(fingerprint.take(context)["fp8"])
 
     progress = Progress("headline")
     calibration = calibrate_machine(plain[names[0]], request)
@@ -628,13 +579,10 @@ def run_headline(request, directory, binaries):
         if control_cell:
             duet_rows(rows, control_cell, {"a": "control_a", "b": "control_b"})
         control = control_entry(control_cell) if control_cell else None
-        words, changed = against_baselines(baselines, ledger)
-        status = exit_status(engine, cells, control, changed)
         result = document(request, engine, context, calibration, rows, names[0], load, control=control,
                           experiments=[experiment_entry(entry) for entry in planned],
-                          cases=[case_entry(cell) for cell in paths], ledger=ledger,
-                          status=status, baseline=words)
-    return engine, result
+                          cases=[case_entry(cell) for cell in paths], ledger=ledger)
+        return conclude(result, baselines, engine, cells, control)
 
 
 def path_cells(planned, binaries):
@@ -655,7 +603,7 @@ def run_survey(request, binaries):
     cells = survey_cells(request, binaries)
     progress = Progress(request.suite)
     calibration = calibrate_machine(first, request)
-    baselines = stored_baselines(fingerprint.take(context)["fp8"])
+    baselines = stored.baselines(fingerprint.take(context)["fp8"])
     load = fingerprint.Load()
     engine = duet.Survey(cells, random.Random(request.seed),
                          lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus),
@@ -667,12 +615,9 @@ def run_survey(request, binaries):
         rows = Rows()
         for cell in cells:
             survey_rows(rows, cell)
-        words, changed = against_baselines(baselines, [])
-        status = exit_status(engine, cells, None, changed)
         result = document(request, engine, context, calibration, rows, ",".join(binaries), load, control=None,
-                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[], status=status,
-                          baseline=words)
-    return engine, result
+                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[])
+        return conclude(result, baselines, engine, cells)
 
 
 def deliver(request, engine, result):

@@ -361,14 +361,26 @@ def case_blocks(ours):
     return lines
 
 
+def sample_lines(ours):
+    """Why cases have fewer samples than were wanted of them; nothing if all have theirs."""
+    short = [entry for entry in ours["cases"] if entry.get("stopped") == "budget"]
+    if not short:
+        return []
+    counts = [entry["value"]["n"] if entry["value"] else 0 for entry in short]
+    return [""] + wrapped(f"{len(short)} of {plural(len(ours['cases']), 'case')} have {min(counts)} to {max(counts)} of "
+                          f"{max(entry['wanted'] for entry in short)} samples: the budget of "
+                          f"{ours['plan']['budget_s']:g} s was over (--budget, --filter)")
+
+
 def render(document):
     """The lines of the whole table but its last, which names the file (see result_line())."""
     ours = document["context"]["skbench"]
     lines = machine_line(ours) + calibration_lines(ours) + control_lines(ours) + condition_lines(ours)
     if ours["partial"]:
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
-    lines += trim_blocks(ours) + link_block(ours) if ours["suite"] == "headline" else case_blocks(ours)
-    return lines
+    if ours["suite"] == "headline":
+        return lines + trim_blocks(ours) + link_block(ours)
+    return lines + case_blocks(ours) + sample_lines(ours)
 
 
 def result_line(path, baseline):

@@ -51,7 +51,7 @@ class Baseline(unittest.TestCase):
         self.assertEqual((document["benchmarks"], path.parent.name), ([], ours["fingerprint"]["fp8"]))
         self.assertEqual([entry["case"] for entry in ours["cases"]], CASES)
         for entry in ours["cases"]:
-            self.assertEqual((len(entry["values"]), entry["value"]["n"], entry["plan"]["batches"]), (7, 7, 40))
+            self.assertEqual((len(entry["values"]), entry["value"]["n"], entry["plan"]["batches"]), (15, 15, 40))
             self.assertTrue(entry["value"]["lo"] <= entry["value"]["median"] <= entry["value"]["hi"])
         self.assertEqual([entry["case"] for entry in ours["ledger"]], CASES)
         self.assertLess(path.stat().st_size, 30000)
@@ -152,6 +152,15 @@ class Baseline(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn(f"renamed from {CASES[0]}", " ".join(out.split()))
 
+    def test_a_run_ends_with_it(self):
+        self.save()
+        self.tree.plan(value=1300.0)
+        status, out, err = self.tree.run("run", "--suite", "quick", "--seed", 5)
+        self.assertEqual(err, "")
+        self.assertRegex(" ".join(out.split()), r"baseline main: times: 3 (regression; confirmed skb/\S+ \+30\.\d+ % "
+                                                r"|inconclusive; not judged: )")
+        self.assertIn(status, (0, 1))  # a busy machine is not judged
+
     def test_list_and_show(self):
         self.assertIn("no baseline is stored", self.tree.run("baseline", "list")[1])
         path, _ = self.save()
@@ -159,7 +168,7 @@ class Baseline(unittest.TestCase):
         entry, = json.loads(out)["baselines"]
         self.assertEqual((entry["name"], entry["fp8"], entry["cases"]), ("main", path.parent.name, 3))
         status, out, _ = self.tree.run("baseline", "show", "main")
-        self.assertEqual((status, out.count(" n=7\n")), (0, 3))
+        self.assertEqual((status, out.count(" n=15\n")), (0, 3))
         self.assertIn("ledger of 3 cases", out)
         other = path.parent.with_name("0" * 8)
         other.mkdir()
