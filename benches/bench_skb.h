@@ -52,6 +52,7 @@ struct skb_ctx {
 	enum skb_era era;
 	unsigned int frags, size, list;
 	bool cloned;
+	bool stolen; /* the head of `other` */
 	u32 truesize; /* of skb in its warm state */
 	void (*one)(void *ctx); /* phase by phase, for ledger and check */
 };
@@ -85,6 +86,7 @@ int skb_case_made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *
 	}
 
 /* Each registers the operations of one file. */
+void bench_skb_coalesce(void);
 void bench_skb_data(void);
 void bench_skb_list(void);
 void bench_skb_page(void);

@@ -126,6 +126,21 @@ static __always_inline void skb_copy_header(struct sk_buff *n, const struct sk_b
 	to->gso_type = from->gso_type;
 }
 
+/* N frag descriptors of FROM, from FIRST on, become TO's from AT on and its last ones. References and
+ * lengths are the caller's. */
+static __always_inline void skb_copy_descs(struct sk_buff *to, unsigned int at,
+					   const struct sk_buff *from, unsigned int first,
+					   unsigned int n)
+{
+	const skb_frag_t *src = &skb_shinfo(from)->frags[first];
+	skb_frag_t *dst = &skb_shinfo(to)->frags[at];
+
+	skb_trace(SKB_RANGE_READ, skb_shinfo_class(from), src, n * sizeof(*src));
+	skb_trace(SKB_RANGE_WRITE, skb_shinfo_class(to), dst, n * sizeof(*dst));
+	memcpy(dst, src, n * sizeof(*src));
+	shinfo_write(to, nr_frags, (u8)(at + n));
+}
+
 /* Copies LEN bytes from offset OFF of SKB's payload to TO, part of a head. SKB holds that many. */
 void __skb_copy_bits(const struct sk_buff *skb, u32 off, void *to, u32 len);
 

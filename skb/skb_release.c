@@ -83,28 +83,45 @@ static __always_inline void do_free_skb(struct sk_buff *skb, const enum skb_era 
 	kfree_skbmem(skb, era);
 }
 
-#define INSTANTIATE(suffix, era)                            \
-	void skb_release_data_##suffix(struct sk_buff *skb) \
-	{                                                   \
-		do_skb_release_data(skb, era);              \
-	}                                                   \
-	void __kfree_skb_##suffix(struct sk_buff *skb)      \
-	{                                                   \
-		do_free_skb(skb, era);                      \
-	}                                                   \
-	void kfree_skb_##suffix(struct sk_buff *skb)        \
-	{                                                   \
-		if (skb_unref(skb))                         \
-			do_free_skb(skb, era);              \
-	}                                                   \
-	void kfree_skb_list_##suffix(struct sk_buff *segs)  \
-	{                                                   \
-		while (segs) {                              \
-			struct sk_buff *next = segs->next;  \
-                                                            \
-			if (skb_unref(segs))                \
-				do_free_skb(segs, era);     \
-			segs = next;                        \
-		}                                           \
+/* The shell of an sk_buff whose head somebody else has now. */
+static __always_inline void do_free_skb_partial(struct sk_buff *skb, bool head_stolen,
+						const enum skb_era era)
+{
+	if (!head_stolen) {
+		do_free_skb(skb, era);
+		return;
+	}
+	if (skb->destructor)
+		skb->destructor(skb);
+	kfree_skbmem(skb, era);
+}
+
+#define INSTANTIATE(suffix, era)                                               \
+	void skb_release_data_##suffix(struct sk_buff *skb)                    \
+	{                                                                      \
+		do_skb_release_data(skb, era);                                 \
+	}                                                                      \
+	void __kfree_skb_##suffix(struct sk_buff *skb)                         \
+	{                                                                      \
+		do_free_skb(skb, era);                                         \
+	}                                                                      \
+	void kfree_skb_##suffix(struct sk_buff *skb)                           \
+	{                                                                      \
+		if (skb_unref(skb))                                            \
+			do_free_skb(skb, era);                                 \
+	}                                                                      \
+	void kfree_skb_partial_##suffix(struct sk_buff *skb, bool head_stolen) \
+	{                                                                      \
+		do_free_skb_partial(skb, head_stolen, era);                    \
+	}                                                                      \
+	void kfree_skb_list_##suffix(struct sk_buff *segs)                     \
+	{                                                                      \
+		while (segs) {                                                 \
+			struct sk_buff *next = segs->next;                     \
+                                                                               \
+			if (skb_unref(segs))                                   \
+				do_free_skb(segs, era);                        \
+			segs = next;                                           \
+		}                                                              \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)

@@ -8,25 +8,13 @@
  */
 #include "skb/skb_head.h"
 
-#include <string.h>
-
-static void move_frags(struct sk_buff *skb, struct sk_buff *skb1, int from, int n)
-{
-	struct skb_shared_info *a = skb_shinfo(skb), *b = skb_shinfo(skb1);
-
-	skb_trace(SKB_RANGE_READ, SKB_C_SHINFO, &a->frags[from], n * sizeof(skb_frag_t));
-	skb_trace(SKB_RANGE_WRITE, SKB_C_SHINFO, b->frags, n * sizeof(skb_frag_t));
-	memcpy(b->frags, &a->frags[from], n * sizeof(skb_frag_t));
-	shinfo_write(skb1, nr_frags, (u8)n);
-}
-
 static void split_inside_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
 {
 	u32 moved = skb_headlen(skb) - len;
 
 	skb_memcpy(skb_put(skb1, moved), skb->data + len, moved, SKB_C_HEAD);
 	if (shinfo_read(skb, nr_frags)) {
-		move_frags(skb, skb1, 0, skb_shinfo(skb)->nr_frags);
+		skb_copy_descs(skb1, 0, skb, 0, skb_shinfo(skb)->nr_frags);
 		shinfo_write(skb, nr_frags, 0);
 	}
 	skb1->data_len = skb->data_len;
@@ -48,7 +36,7 @@ static void split_no_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
 	if (i < nr_frags && pos < len)
 		cut = len - pos;
 
-	move_frags(skb, skb1, i, nr_frags - i);
+	skb_copy_descs(skb1, 0, skb, i, nr_frags - i);
 	if (cut) {
 		skb_frag_t *b = &skb_shinfo(skb1)->frags[0];
 

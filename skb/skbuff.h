@@ -630,6 +630,18 @@ static __always_inline void kfree_skb_list(const enum skb_era era, struct sk_buf
 	SKB_ERA_CALL(era, kfree_skb_list, segs);
 }
 
+SKB_ERA_DECLARE(void, kfree_skb_partial, struct sk_buff *skb, bool head_stolen);
+
+/*
+ * Frees SKB, of which the caller is the last holder, after skb_try_coalesce() took what it holds:
+ * all of it, or with HEAD_STOLEN destructor and shell alone.
+ */
+static __always_inline void kfree_skb_partial(const enum skb_era era, struct sk_buff *skb,
+					      bool head_stolen)
+{
+	SKB_ERA_CALL(era, kfree_skb_partial, skb, head_stolen);
+}
+
 /* --- a head of one's own (skb_expand.c)
  * ------------------------------------------------------------------- */
 
@@ -806,6 +818,35 @@ static __always_inline int skb_shift(const enum skb_era era, struct sk_buff *tgt
 				     struct sk_buff *skb, int shiftlen)
 {
 	return SKB_ERA_CALL(era, skb_shift, tgt, skb, shiftlen);
+}
+
+/* --- coalescing (skb_coalesce.c)
+ * ------------------------------------------------------------------------------ */
+
+SKB_ERA_DECLARE(bool, skb_try_coalesce, struct sk_buff *to, struct sk_buff *from, bool *fragstolen,
+		int *delta_truesize);
+
+/*
+ * Makes the bytes of FROM the end of TO: copied if TO has the tailroom, else by moving FROM's frags,
+ * its head too if that is a page fragment and holds bytes. True: TO's lengths and truesize have
+ * grown, *DELTA_TRUESIZE bytes (0 after a copy) are to be charged to TO's owner, and the caller, the
+ * only holder of FROM, lets go of it by kfree_skb_partial(FROM, *FRAGSTOLEN) and nothing else. TO's
+ * frags may be written by others if FROM's may and came along. One get for each frag of a FROM that
+ * is cloned, else no RMW.
+ *
+ * False, and nothing has changed: TO is cloned; one of the two recycles pages into a page_pool and
+ * the other does not; or the bytes do not fit behind TO's tail and either has a frag_list or a
+ * ubuf_info, the frags are too many (with linear bytes in FROM one more), or FROM has linear bytes
+ * in a head that is shared or no page fragment. Allocates nothing.
+ *
+ * The owner of both calls it; owners of FROM's clones may let go at the same time. Kernel:
+ * skb_try_coalesce(), net/core/skbuff.c.
+ */
+static __always_inline bool skb_try_coalesce(const enum skb_era era, struct sk_buff *to,
+					     struct sk_buff *from, bool *fragstolen,
+					     int *delta_truesize)
+{
+	return SKB_ERA_CALL(era, skb_try_coalesce, to, from, fragstolen, delta_truesize);
 }
 
 #endif

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define O_BIT(op) (1ull << O_##op)
-/* Operations that the library does not have: no program may use them. */
-#define ORACLE_LACKS O_BIT(coalesce)
+/* Operations that the library does not have, as O_BIT(name) | ...: no program may use them. */
+#define O_BIT(op)    (1ull << O_##op)
+#define ORACLE_LACKS 0ull
 
 extern enum skb_era o_era;
 extern struct sock *o_sk;
@@ -38,7 +38,16 @@ extern struct sock *o_sk;
 #define o_split(skb, skb1, len)	 skb_split(skb, skb1, len)
 #define o_shift(tgt, skb, n)	 skb_shift(o_era, tgt, skb, n)
 #define o_free(skb)		 kfree_skb(o_era, skb)
-#define o_coalesce(to, from, d)	 false
+
+static inline bool o_coalesce(struct sk_buff *to, struct sk_buff *from, int *delta)
+{
+	bool stolen;
+
+	if (!skb_try_coalesce(o_era, to, from, &stolen, delta))
+		return false;
+	kfree_skb_partial(o_era, from, stolen);
+	return true;
+}
 
 #define o_alloc_pages(order)	  alloc_pages(order)
 #define o_frag_refill(n, pfrag)	  skb_page_frag_refill(n, pfrag, SKB_FRAG_PAGE_ORDER, NUMA_NO_NODE)

@@ -542,17 +542,33 @@ static bool do_shift(struct sk_buff *s, struct sk_buff *t, unsigned int n)
 	return true;
 }
 
+/* Charged for less than it holds, as a split leaves it to its caller: the kernel warns of that. */
+static bool undercharged(const struct sk_buff *s)
+{
+	unsigned int bare = skb_headlen(s) ? SKB_DATA_ALIGN(sizeof(struct sk_buff))
+					   : SKB_TRUESIZE(skb_end_offset(s));
+
+	return s->truesize < bare + s->len;
+}
+
+/* A head that may be stolen, in one of a pair: its shell would be freed as a single one. */
+static bool stealable_pair(const struct sk_buff *s)
+{
+	return s->head_frag && s->fclone != SKB_FCLONE_UNAVAILABLE;
+}
+
 static bool do_coalesce(struct sk_buff *s, struct sk_buff **t)
 {
 	int delta = 0;
 
-	if (s == *t || !alone(s) || !alone(*t) || s->sk || (*t)->sk ||
-	    s->len + (*t)->len > ORACLE_MAX_LEN)
+	if (s == *t || !alone(s) || !alone(*t) || s->sk || (*t)->sk || undercharged(*t) ||
+	    stealable_pair(*t) || s->len + (*t)->len > ORACLE_MAX_LEN)
 		return false;
-	run.ret = o_coalesce(s, *t, &delta);
-	if (run.ret) {
+	if (o_coalesce(s, *t, &delta)) {
 		*t = NULL;
-		s->truesize += delta;
+		run.ret = delta;
+	} else {
+		run.ret = -1;
 	}
 	return true;
 }

@@ -106,6 +106,34 @@ def shift(c):
     return moved
 
 
+def merge(c):
+    if c.get("how") == "linear":
+        return {"bytes_copied": MEMBER + 16 * c.n}
+    return {"page_get": c.n * c.cloned}
+
+
+def free_merged(c):
+    """What skb_try_coalesce() left of the source: a stolen head is not there, a shared one stays."""
+    if c.get("how") == "head_frag":
+        return {"obj_free": 1}
+    if c.cloned:
+        return {"obj_free": 1, "rmw_dataref": 1}
+    return {"obj_free": 2, "page_put": c.n if c.get("how") == "linear" else 0}
+
+
+def make_source(c):
+    if c.get("how") == "head_frag":
+        return {"obj_alloc": 1, "page_get": (c.n, c.n + 1), "page_put": (0, 1), "page_alloc": (0, 1)}
+    return {"obj_alloc": 2, "page_get": c.n}
+
+
+def empty_target(c):
+    if c.get("how") == "linear":
+        return {}
+    head = int(c.get("how") == "head_frag")
+    return {"page_put": c.n + head, "page_free": (0, head)}
+
+
 UNSHARE = {"clone": companion, "free_clone": last_clone}
 # operation, phase: columns of a Case; a tuple holds what is possible, since it depends on how much of a block is used.
 FORMULAS = {
@@ -150,6 +178,11 @@ FORMULAS = {
         "free_clone": lambda c: {"page_put": c.n + adjacent(c), "rmw_dataref": 2 - 2 * c.looks, "rmw_fclone": 2,
                                  "obj_free": 2},
         "restore": lambda c: {"page_get": int(c.get("how") == "merge"), "page_put": int(c.get("how") == "part")}},
+    "skb/skb_try_coalesce": {
+        "make": make_source, "clone": lambda c: {"rmw_dataref": 1, "obj_alloc": 1},
+        "coalesce": merge, "free_partial": free_merged,
+        "free_clone": lambda c: {"page_put": c.n, "rmw_dataref": 1 - c.looks, "obj_free": 2},
+        "restore": empty_target},
     "skb/skb_copy_ubufs": {
         "set": lambda c: {"rmw_uarg": 1},
         "copy_ubufs": lambda c: {"page_put": c.n, "page_alloc": c.n, "rmw_uarg": 1, "bytes_copied": PAGE * c.n},

@@ -39,6 +39,7 @@ struct live {
 static struct rng rng;
 static enum skb_era era;
 static u64 op_nr;
+static u64 coalesced[3]; /* by copy, by frags, by head and frags */
 static const char *op_name;
 
 static struct live live[MAX_LIVE];
@@ -540,6 +541,32 @@ static void op_shift(void)
 		broken("a shift changed the sum of lengths or truesizes");
 }
 
+/* All of one to the end of another, if they let it. */
+static void op_coalesce(void)
+{
+	struct live *to = pick(), *from = pick();
+	unsigned int truesize;
+	bool stolen;
+	int delta;
+
+	if (!to || to == from || to->holds != 1 || from->holds != 1 ||
+	    to->len + from->len > MAX_BYTES)
+		return;
+	truesize = to->skb->truesize;
+	if (!skb_try_coalesce(era, to->skb, from->skb, &stolen, &delta)) {
+		if (to->skb->truesize != truesize)
+			broken("truesize changed, and nothing was merged");
+		return;
+	}
+	if (to->skb->truesize != truesize + delta)
+		broken("truesize grew by %u, not by %d", to->skb->truesize - truesize, delta);
+	kfree_skb_partial(era, from->skb, stolen);
+	memcpy(to->bytes + to->len, from->bytes, from->len);
+	to->len += from->len;
+	coalesced[stolen ? 2 : to->skb->truesize != truesize]++;
+	forget(from);
+}
+
 static void op_trim(void)
 {
 	struct live *l = pick();
@@ -739,29 +766,18 @@ static const struct {
 	void (*fn)(void);
 	int weight;
 } ops[] = {
-	{ "alloc", op_alloc, 10 },
-	{ "build", op_build, 4 },
-	{ "put", op_put, 10 },
-	{ "pull", op_pull, 4 },
-	{ "frag", op_frag, 24 },
-	{ "header_release", op_header_release, 4 },
-	{ "clone", op_clone, 12 },
-	{ "copy", op_copy, 5 },
-	{ "expand", op_expand, 10 },
-	{ "unclone", op_unclone, 8 },
-	{ "split", op_split, 5 },
-	{ "frag_list", op_frag_list, 3 },
-	{ "get", op_get, 3 },
-	{ "free", op_free, 26 },
-	{ "shift", op_shift, 8 },
-	{ "trim", op_trim, 5 },
-	{ "pull_tail", op_pull_tail, 5 },
-	{ "condense", op_condense, 3 },
-	{ "full_copy", op_full_copy, 2 },
-	{ "own", op_own, 5 },
-	{ "morph", op_morph, 3 },
-	{ "zcopy", op_zcopy, 5 },
-	{ "copy_ubufs", op_copy_ubufs, 2 },
+	{ "alloc", op_alloc, 10 },	{ "build", op_build, 4 },
+	{ "put", op_put, 10 },		{ "pull", op_pull, 4 },
+	{ "frag", op_frag, 24 },	{ "header_release", op_header_release, 4 },
+	{ "clone", op_clone, 12 },	{ "copy", op_copy, 5 },
+	{ "expand", op_expand, 10 },	{ "unclone", op_unclone, 8 },
+	{ "split", op_split, 5 },	{ "frag_list", op_frag_list, 3 },
+	{ "get", op_get, 3 },		{ "free", op_free, 26 },
+	{ "shift", op_shift, 8 },	{ "coalesce", op_coalesce, 8 },
+	{ "trim", op_trim, 5 },		{ "pull_tail", op_pull_tail, 5 },
+	{ "condense", op_condense, 3 }, { "full_copy", op_full_copy, 2 },
+	{ "own", op_own, 5 },		{ "morph", op_morph, 3 },
+	{ "zcopy", op_zcopy, 5 },	{ "copy_ubufs", op_copy_ubufs, 2 },
 };
 
 static void one_op(void)
@@ -849,6 +865,9 @@ int main(void)
 		broken("%zu pages are lost", model_pages_in_use());
 	for (int i = 0; i < MAX_LIVE; i++)
 		free(live[i].bytes);
+	for (int i = 0; i < 3; i++)
+		if (!coalesced[i] && ops_per_era > 10000)
+			broken("no sk_buffs were ever merged in way %d", i);
 #ifdef SKB_TRACED
 	for (int i = 0; i < SKB_SITE_NR; i++)
 		if (!failed[i] && ops_per_era > 10000)
