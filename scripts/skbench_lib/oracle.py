@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 
+from . import oraclecover as cover
 from . import oracleguest as guest
 from . import oraclenightly as nightly
 from . import oracleprog as prog
@@ -51,6 +52,8 @@ def add_parser(subparsers):
                      help="100000 programs on 6.1, 20000 on 6.12, longer ones, and kernels that zero memory and "
                           "that check every object; started again, it goes on where it was stopped")
     how.add_argument("--host", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
+    how.add_argument("--coverage", action="store_true",
+                     help="which branches of the library the programs reach, without QEMU")
     how.add_argument("--yardstick", action="store_true",
                      help="write what operations cost in the kernel to results/kernel")
     parser.add_argument("--json", metavar="FILE", help="write one JSON object to FILE (- for standard output)")
@@ -65,9 +68,11 @@ def _count(word):
 
 
 def main(args):
-    if args.program and (args.nightly or args.yardstick):
-        raise UserError("--program goes with neither --nightly nor --yardstick")
+    if args.program and (args.nightly or args.yardstick or args.coverage):
+        raise UserError("--program goes with neither --nightly, --yardstick nor --coverage")
     run = Run(args)
+    if args.coverage:
+        return run.coverage()
     if args.yardstick:
         return run.yardstick()
     return run.compare()
@@ -258,6 +263,26 @@ class Run:
                 "differences": [difference.as_json() for difference in found],
                 "seconds": round(time.monotonic() - self.begin, 1), "status": status})
         return status
+
+    def coverage(self):
+        """What of the library the corpus and the random programs reach, in the eras that have a kernel."""
+        lacks, programs = lacking(), self.args.programs or PROGRAMS
+        source = prog.Generator(self.seed, self.args.ops or OPS, lacks)
+        requests = [prog.request(program)
+                    for _, program in corpus(lacks) + [("", source.program(i)) for i in range(programs)]]
+        eras = [self.args.era] if self.args.era else list(guest.SOURCES)
+        files = cover.measure(eras, requests)
+        for line in cover.table(files):
+            self.say(line)
+        reached, within, branches = cover.total(files)
+        self.say(f"oracle: {reached} branches reached, {100 * reached / within:.1f} % of the {within} in functions that "
+                 f"programs call, {100 * reached / branches:.1f} % of all {branches}")
+        self.say(f"{plural(len(requests), 'program')}, eras {' and '.join(eras)}, seed {self.seed}")
+        if self.args.json:
+            write_json(self.args.json, {"command": "oracle", "seed": self.seed, "eras": eras,
+                                        "programs": len(requests), "reached": reached, "within": within, "branches": branches,
+                                        "files": [cover.as_json(one) for one in files], "status": OK})
+        return OK
 
     def yardstick(self):
         era = self.eras()[0]

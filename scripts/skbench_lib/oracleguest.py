@@ -335,8 +335,9 @@ class _Side:
 class Host(_Side):
     """The library, in a process of its own: an operation that ends in BUG() ends that process."""
 
-    def __init__(self, era, program=None):
+    def __init__(self, era, program=None, **environment):
         self.era = era
+        self.environment = environment
         self.program = program or build_dir("release") / "tests" / "oracle" / "oracle_host"
         self.child = None
 
@@ -344,7 +345,8 @@ class Host(_Side):
         self.stderr = tempfile.TemporaryFile()
         try:
             self.child = subprocess.Popen([self.program, self.era], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=self.stderr, start_new_session=True)
+                                          stderr=self.stderr, start_new_session=True,
+                                          env={**os.environ, **self.environment})
         except OSError as error:
             raise UserError(f"{self.program} cannot be started: {error.strerror}", FAILED) from None
         os.set_blocking(self.child.stdin.fileno(), False)

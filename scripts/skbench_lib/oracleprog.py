@@ -140,8 +140,14 @@ PHRASES = [
     "alloc a|?put a|?frag a|alloc b|put b|?frag b|frag_list a b|?alloc c|?put c|?frag_list a c|?clone d a|trim a",
     "alloc a|?put a|build_skb b|put b|*frag b|frag_list a b|?pskb_copy c a|pull_tail a|?trim a|?copy d a|?free c",
     "build_skb a|reserve a|put a|?headers a|?clone b a|alloc_fclone c|?put c|coalesce c a|?expand c",
+    "alloc_fclone a|+frag a|alloc_fclone b|+frag b|?clone c b|shift a b|?shift a b|?coalesce a b",
+    "alloc_fclone a|+page_frag a|+page_frag a|?tcp_segs a|?clone b a|alloc c|+page_frag c",
+    "build_skb a|build_skb b|?clone c a|free b|build_skb b|free a|build_skb a|free b|build_skb b|free b|build_skb b",
     "alloc_fclone a|reserve a|put a|*frag a|header_release a|clone b a|?header_unclone b|?push b|?expand a|?clone c a",
 ]
+
+
+REPEATS = {"*": 4, "+": 17}
 
 
 class Generator:
@@ -181,7 +187,7 @@ class Generator:
         empty = [r for r in range(_NR_REGISTERS) if r not in full]
         rng.shuffle(empty)
         phrase = rng.choice(PHRASES).split("|")
-        letters = sorted({word for part in phrase for word in part.lstrip("*?").split()[1:]})
+        letters = sorted({word for part in phrase for word in part.lstrip("*+?").split()[1:]})
         if len(empty) < len(letters):
             return [self._op(rng, "free", {"s": sorted(full)}, full, pages)]
         register = dict(zip(letters, empty))
@@ -191,12 +197,12 @@ class Generator:
         for part in phrase:
             if part[0] == "?" and rng.random() < 0.5:
                 continue
-            name, *words = part.lstrip("*?").split()
+            name, *words = part.lstrip("*+?").split()
             if name in self.lacks:
                 continue
             operands = iter([register[word] for word in words])
             choice = {kind: [next(operands)] for kind in FORM[name] if kind in "dst"}
-            for _ in range(rng.randrange(1, 5) if part[0] == "*" else 1):
+            for _ in range(rng.randrange(1, REPEATS.get(part[0], 1) + 1)):
                 out.append(self._op(rng, name, choice, full, pages))
         return out
 
@@ -231,6 +237,8 @@ class Generator:
 
     @staticmethod
     def _number(rng, name, index):
+        if name == "build_skb" and rng.random() < 0.3:
+            return rng.choice([4096, 6000, 8000, 8192])  # a few use up the block that they come from
         if name in ("alloc", "alloc_fclone", "build_skb"):
             return rng.choice(ROOM)
         if name == "page":

@@ -3,8 +3,10 @@
 
 import argparse
 import gzip
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ from unittest import mock
 
 from support import PYTHON, ROOT
 
-from skbench_lib import oracle, oracleguest, oraclenightly as nightly, oracleprog as prog
+from skbench_lib import oracle, oraclecover as cover, oracleguest, oraclenightly as nightly, oracleprog as prog
 from skbench_lib.errors import FAILED, IMPOSSIBLE, USAGE, UserError
 
 HOST = ROOT / "build" / "release" / "tests" / "oracle" / "oracle_host"
@@ -347,6 +349,39 @@ class Nightly(unittest.TestCase):
             names = [name for at in range(0, len(campaign), oracle.BATCH) for name, _ in campaign.part(at)]
             self.assertEqual(names, [f"c{i}" for i in range(first)]
                              + [f"--seed s --ops 3, program {i}" for i in range(programs)])
+
+
+COVERED = """
+static inline int half(int n) { return n > 5 ? n / 2 : n; }
+int one_6_1(int n) { if (n > 2 && n < 9) return half(n); return 0; }
+int one_3_4(int n) { return n ? 1 : 2; }
+int never(int n) { return n ? 3 : 4; }
+int main(int argc, char **argv) { (void)argv; return one_6_1(argc + 2) - 3 + one_6_1(argc) * one_3_4(argc); }
+"""
+
+
+@unittest.skipUnless(shutil.which("clang") and shutil.which("llvm-cov"), "llvm-cov is missing: apt-get install llvm")
+class Coverage(unittest.TestCase):
+    def test_a_program(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = pathlib.Path(scratch)
+            (path / "skb").mkdir()
+            source = path / "skb" / "x.c"
+            source.write_text(COVERED)
+            subprocess.run(["clang", "-O1", "-fprofile-instr-generate", "-fcoverage-mapping", "-o", path / "x", source],
+                           check=True)
+            subprocess.run([path / "x"], check=True, env={"LLVM_PROFILE_FILE": str(path / "raw")})
+            subprocess.run(["llvm-profdata", "merge", "-o", path / "merged", path / "raw"], check=True)
+            said = subprocess.run(["llvm-cov", "export", f"--instr-profile={path / 'merged'}", path / "x"], check=True,
+                                  capture_output=True, text=True).stdout
+            with mock.patch.object(cover, "repo_root", lambda: path):
+                files = cover.read(json.loads(said), scratch, ["6.1", "6.12"])
+                lines = list(cover.table(files))
+        # n > 2 both ways, n < 9 one way, n > 5 one way; the two of never() are there, those of one_3_4() are not.
+        self.assertEqual(cover.total(files), (4, 6, 8))
+        self.assertEqual(lines[-3:], ["  skb/x.c:2:41 never true: n > 5 ? n / 2 : n; }",
+                                      "  skb/x.c:3:35 never false: n < 9) return half(n); return 0; }",
+                                      "  skb/x.c: 1 function not called: never"])
 
 
 class Commands(unittest.TestCase):
