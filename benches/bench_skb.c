@@ -17,8 +17,8 @@
  *                                 uarg
  *   skb/skb_frag_ref              page             skb_frag_ref(), skb_frag_unref(), never the last
  *
- * What moves bytes and frags is in bench_skb_data.c, merging in bench_skb_coalesce.c, pages in
- * bench_skb_page.c, lock-free lists in bench_skb_list.c.
+ * What moves bytes and frags is in bench_skb_data.c, merging in bench_skb_coalesce.c, extensions in
+ * bench_skb_ext.c, pages in bench_skb_page.c, lock-free lists in bench_skb_list.c.
  *
  * The kernel does each of these in net/core/skbuff.c. What is fake here: one sk_buff in one thread,
  * its lines warm; pages hold no payload that anybody reads; frags are one page each, of which the
@@ -604,6 +604,7 @@ int main(int argc, char **argv)
 		bench_register(&ops[i]);
 	bench_skb_data();
 	bench_skb_coalesce();
+	bench_skb_ext();
 	bench_skb_page();
 	bench_skb_list();
 	return bench_main(argc, argv);

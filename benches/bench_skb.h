@@ -88,6 +88,7 @@ int skb_case_made(struct bench_case *out, struct skb_ctx *c, void (*span)(void *
 /* Each registers the operations of one file. */
 void bench_skb_coalesce(void);
 void bench_skb_data(void);
+void bench_skb_ext(void);
 void bench_skb_list(void);
 void bench_skb_page(void);
 

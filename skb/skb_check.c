@@ -2,6 +2,7 @@
 #include "skb/skb_check.h"
 
 #include "skb/page_alloc.h"
+#include "skb/skb_ext.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,12 +74,33 @@ static int check_refs(const struct sk_buff *skb, char *err, size_t errlen)
 	return 0;
 }
 
+static int check_ext(const struct sk_buff *skb, char *err, size_t errlen)
+{
+	const struct skb_ext *ext = skb->extensions;
+
+	if (!skb->active_extensions)
+		return 0;
+	if (skb->active_extensions >> SKB_EXT_NUM)
+		return bad(err, errlen, "active_extensions is %#x", skb->active_extensions);
+	if (ext->refcnt.refs.counter < 1)
+		return bad(err, errlen, "extensions with %d references", ext->refcnt.refs.counter);
+	for (int id = 0; id < SKB_EXT_NUM; id++) {
+		if (!skb_ext_exist(skb, id))
+			continue;
+		if (ext->offset[id] < SKB_EXT_HEADER_CHUNKS ||
+		    ext->offset[id] + skb_ext_type_len[id] > ext->chunks)
+			return bad(err, errlen, "extension %d at chunk %u of %u", id,
+				   ext->offset[id], ext->chunks);
+	}
+	return 0;
+}
+
 int skb_check(const struct sk_buff *skb, char *err, size_t errlen)
 {
 	size_t paged = 0;
 
 	if (check_linear(skb, err, errlen) || check_frags(skb, &paged, err, errlen) ||
-	    check_refs(skb, err, errlen))
+	    check_refs(skb, err, errlen) || check_ext(skb, err, errlen))
 		return -1;
 	for (const struct sk_buff *s = skb_shinfo(skb)->frag_list; s; s = s->next) {
 		if (skb_check(s, err, errlen))

@@ -13,6 +13,7 @@
 
 #include "skb/page_alloc.h"
 #include "skb/page_frag.h"
+#include "skb/skb_ext.h"
 #include "skb/skb_zcopy.h"
 
 #include <string.h>
@@ -104,8 +105,7 @@ static __always_inline void __copy_skb_header(struct sk_buff *n, const struct sk
 	n->_skb_refdst = skb->_skb_refdst;
 	n->_nfct = 0;
 	n->queue_mapping = skb->queue_mapping;
-	n->active_extensions = 0;
-	n->extensions = NULL;
+	__skb_ext_copy(n, skb);
 	memcpy(&n->headers, &skb->headers, sizeof(n->headers));
 }
 

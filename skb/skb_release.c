@@ -6,7 +6,7 @@
  * eras differ in is how the last owner is found: up to 6.1 a cloned sk_buff always pays its RMW on
  * dataref; later, reading that one's own share is all that is left is enough. 3.4 pays an RMW on
  * fclone_ref at both frees of a pair, later kernels only where the other one may still live. Left
- * out: page_pool recycling, extensions, bulk freeing of list members.
+ * out: page_pool recycling, bulk freeing of list members.
  */
 #include "skb/skb_head.h"
 
@@ -79,6 +79,7 @@ static __always_inline void do_free_skb(struct sk_buff *skb, const enum skb_era 
 {
 	if (skb->destructor)
 		skb->destructor(skb);
+	skb_ext_put(skb);
 	do_skb_release_data(skb, era);
 	kfree_skbmem(skb, era);
 }

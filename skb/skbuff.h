@@ -91,7 +91,8 @@ struct sk_buff {
 	struct {
 		u8 pkt_type;
 		u8 ip_summed;
-		u8 pad0[4];
+		u8 slow_gro : 1; /* what GRO cannot pass over: extensions */
+		u8 pad0[3];
 		u16 alloc_cpu; /* the CPU that attached the head */
 		u32 csum;
 		u32 priority;

@@ -66,6 +66,7 @@ enum skb_site {
 	SKB_SITE_SHELL, /* a single sk_buff */
 	SKB_SITE_FCLONE, /* an fclone pair */
 	SKB_SITE_HEAD, /* a head of any size */
+	SKB_SITE_EXT, /* an object of extensions */
 	SKB_SITE_PAGE, /* an order-0 page */
 	SKB_SITE_PAGE_HIGH, /* a block of order 1 and above */
 	SKB_SITE_NR

@@ -7,6 +7,7 @@
  * headroom. Left out: congestion window, Nagle, pacing, TSO deferral, MTU probing, the routing
  * cache; the TSQ tasklet (its work is tcp_tsq_handler(), for the lock holder to call).
  */
+#include "skb/skb_ext.h"
 #include "tcp/tcp.h"
 
 #include <errno.h>
@@ -310,6 +311,7 @@ static __always_inline struct sk_buff *tcp_copy_headroom(struct sk_buff *skb, in
 	skb_shinfo(copy)->flags |= skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG;
 	copy->headers.ip_summed = skb->headers.ip_summed;
 	copy->tstamp = skb->tstamp;
+	__skb_ext_copy(copy, skb);
 	return copy;
 }
 

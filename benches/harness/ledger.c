@@ -150,7 +150,8 @@ static void print_row(struct json *j, const struct ledger_row *row)
 	json_long(j, "obj_alloc", (long long)row->event[SKB_EV_OBJ_ALLOC]);
 	json_long(j, "obj_free", (long long)row->event[SKB_EV_OBJ_FREE]);
 	json_long(j, "bytes_copied",
-		  (long long)(row->written[SKB_C_HEAD] + row->written[SKB_C_PAYLOAD]));
+		  (long long)(row->written[SKB_C_HEAD] + row->written[SKB_C_PAYLOAD] +
+			      row->written[SKB_C_EXT]));
 	json_long(j, "lock", (long long)lock);
 	for (unsigned int i = 0; i < ARRAY_SIZE(by_class); i++)
 		json_long(j, by_class[i].column, (long long)row->rmw[by_class[i].cls]);

@@ -15,6 +15,7 @@ from skbench_lib import casefile, ledger  # noqa: E402
 HEAD = 320  # bytes of headroom of a transmit head
 MEMBER = 64  # linear bytes of a member of a frag_list
 PAGE = 4096
+EXT = 8 * (1 + 4)  # a header and MPTCP's map, in chunks of 8 bytes
 LARGE = 8192  # objects beyond are blocks of their own in the slub model, under a lock
 # Columns that a formula leaves out must be 0, but locks where pages come and go.
 LOCKS = {"lock", "lock_zone", "lock_pcp"}
@@ -196,6 +197,18 @@ FORMULAS = {
         "unshare": lambda c: {"obj_alloc": 2, "bytes_copied": HEAD + PAGE * c.n, "rmw_dataref": 1, "rmw_fclone": 1,
                               "lock": large(HEAD + PAGE * c.n)},
         "free_copy": lambda c: {"obj_free": 2, "lock": large(HEAD + PAGE * c.n)}},
+    "skb/skb_ext_add": {
+        "copy": lambda c: {"rmw_ext": 1},
+        "add": lambda c: {"new": {"obj_alloc": 1}, "inplace": {},
+                          "cow": {"obj_alloc": 1, "rmw_ext": 1, "bytes_copied": EXT}}[c.get("how")],
+        "put": lambda c: {"obj_free": 1}},
+    "skb/skb_ext_copy": {
+        "copy": lambda c: {"rmw_ext": 1}, "put": lambda c: {"rmw_ext": 1},
+        "clone": lambda c: {**companion(c), "rmw_ext": 1},
+        "free_clone": lambda c: {"rmw_dataref": 1, "rmw_fclone": 1, "rmw_ext": 1}},
+    "skb/skb_ext_put": {
+        "set": lambda c: {"obj_alloc": 1}, "copy": lambda c: {"rmw_ext": 1},
+        "put": lambda c: {"obj_free": 1} if c.get("of") == "last" else {"rmw_ext": 1}},
     "skb/skb_morph": {"morph": lambda c: {"rmw_dataref": 2}},
     "skb/skb_frag_ref": {"ref": lambda c: {"page_get": 1}, "unref": lambda c: {"page_put": 1}},
     "skb/get_page": {"get_page": lambda c: {"page_get": 1}, "put_page": lambda c: {"page_put": 1}},
