@@ -72,9 +72,7 @@ static __always_inline struct sk_buff *do_skb_morph(struct sk_buff *dst, struct 
 						    const enum skb_era era)
 {
 	BUG_ON(skb_shared(dst));
-	if (dst->destructor)
-		dst->destructor(dst);
-	skb_ext_put(dst);
+	skb_release_head_state(dst);
 	skb_release_data(era, dst);
 	return __skb_clone(dst, src);
 }

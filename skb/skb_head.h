@@ -141,6 +141,14 @@ static __always_inline void skb_copy_descs(struct sk_buff *to, unsigned int at,
 	shinfo_write(to, nr_frags, (u8)(at + n));
 }
 
+/* What an sk_buff holds beside its data: the socket's charge, extensions. The shell is about to go. */
+static __always_inline void skb_release_head_state(struct sk_buff *skb)
+{
+	if (skb->destructor)
+		skb->destructor(skb);
+	skb_ext_put(skb);
+}
+
 /* Copies LEN bytes from offset OFF of SKB's payload to TO, part of a head. SKB holds that many. */
 void __skb_copy_bits(const struct sk_buff *skb, u32 off, void *to, u32 len);
 

@@ -77,9 +77,7 @@ static __always_inline void kfree_skbmem(struct sk_buff *skb, const enum skb_era
 
 static __always_inline void do_free_skb(struct sk_buff *skb, const enum skb_era era)
 {
-	if (skb->destructor)
-		skb->destructor(skb);
-	skb_ext_put(skb);
+	skb_release_head_state(skb);
 	do_skb_release_data(skb, era);
 	kfree_skbmem(skb, era);
 }
@@ -92,8 +90,7 @@ static __always_inline void do_free_skb_partial(struct sk_buff *skb, bool head_s
 		do_free_skb(skb, era);
 		return;
 	}
-	if (skb->destructor)
-		skb->destructor(skb);
+	skb_release_head_state(skb);
 	kfree_skbmem(skb, era);
 }
 

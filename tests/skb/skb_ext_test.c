@@ -166,6 +166,8 @@ static void set_prepared(void **state)
 /* What makes a second sk_buff shares the object; a private head changes nothing about it. */
 static void followed(void **state)
 {
+	struct page_frag_cache cache = { 0 };
+
 	(void)state;
 	for_each_era (era) {
 		struct sk_buff *a = fresh(era), *n[4];
@@ -196,11 +198,19 @@ static void followed(void **state)
 		skb_morph(era, n[1], n[2]); /* a clone of one without: lets go */
 		assert_int_equal(n[1]->active_extensions, 0);
 		assert_int_equal(refs(ext), 3);
+		assert_int_equal(pskb_expand_head(era, a, 0, 0), 0); /* the head is a's alone */
 		for (int i = 0; i < 4; i++)
 			kfree_skb(era, n[i]);
 		assert_int_equal(refs(ext), 1);
+		n[0] = build_skb(era, page_frag_alloc_align(&cache, 2048, 64), 2048);
+		assert_non_null(n[0]);
+		skb_ext_copy(n[0], a);
+		page_frag_free(n[0]->head); /* as if the reference were somebody else's now */
+		kfree_skb_partial(era, n[0], true);
+		assert_int_equal(refs(ext), 1);
 		kfree_skb(era, a);
 	}
+	page_frag_cache_drain(&cache);
 }
 
 /* The rules of joining: "to has, from lacks" is the only difference that is allowed. */
