@@ -33,6 +33,8 @@ def add_parser(subparsers):
         action.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
         action.add_argument("--budget", metavar="SECONDS", help=f"time for measuring ({run.BUDGET_S['quick']:g})")
         action.add_argument("--seed", metavar="N", help="of the order and the paddings (default: random)")
+    save.add_argument("--instructions", action="store_true",
+                      help="store the instructions of each case with one role, too; check then counts them")
     save.add_argument("--replace", action="store_true", help="take the place of a stored baseline of that name")
     save.add_argument("--json", metavar="FILE", help="the baseline again, to another file; - for standard output")
     save.set_defaults(func=main_save)
@@ -67,12 +69,14 @@ def shown(path):
 
 # --- measuring ----------------------------------------------------------------------------------------------------
 
-def measure(args):
-    """(document, engine, binaries) of a fresh run of the suite `quick`, with the ledger of its cases."""
+def measure(args, instructions):
+    """(document, engine, request) of a fresh run of the suite `quick`, with the ledger of its cases, and with their
+    instructions if so asked."""
     parser = argparse.ArgumentParser()
     run.add_parser(parser.add_subparsers())
     chosen = [f"--{key}={getattr(args, key)}" for key in ("filter", "cpus", "budget", "seed")
               if getattr(args, key) is not None]
+    chosen += ["--instructions"] if instructions else []
     request = run.Request(parser.parse_args(["run", "--suite=quick", *chosen]))
     where = run.bench_directory()
     binaries = run.bench_binaries(where)
@@ -129,6 +133,9 @@ def reduced(document, name, pattern=None):
                       "lost_processes": 0, "values": [round(value, 4) for value in case.values],
                       "threads": case.threads, "plan": case.plan})
     kept = [entry for entry in ours["ledger"] if not pattern or pattern.search(entry["case"])]
+    if ours.get("instructions"):
+        rows = [row for row in ours["instructions"]["rows"] if not pattern or pattern.search(row["case"])]
+        ours["instructions"] = {**ours["instructions"], "rows": rows}
     ours.update(cases=cases, ledger=kept, baseline=None, stored=name,
                 experiments=[entry for entry in ours["experiments"] if not pattern or pattern.search(entry["case"])])
     return {"context": {**document["context"], "skbench": ours}, "benchmarks": []}
@@ -140,7 +147,7 @@ def main_save(args):
         document, _ = from_file(args.run)
     else:
         refuse_stored(path_of(fp8_here(), name), args)
-        document, _, _ = measure(args)
+        document, _, _ = measure(args, args.instructions)
     ours = document["context"]["skbench"]
     if ours["partial"]:
         raise UserError(f"{args.run or 'this run'}: partial ({ours['partial_reason']}), no baseline is made of it")
@@ -154,7 +161,8 @@ def main_save(args):
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_text(path, results.text_of(made))
     out = files.text_stream(args.json)
-    out.write(f"stored {table.plural(len(counted['cases']), 'case')} and the ledger of {len(counted['ledger'])} in "
+    more = f", the instructions of {len(counted['instructions']['rows'])}" if counted.get("instructions") else ""
+    out.write(f"stored {table.plural(len(counted['cases']), 'case')} and the ledger of {len(counted['ledger'])}{more} in "
               f"{shown(path)}\n")
     busy = sides.busy(counted["fingerprint"]["condition"])
     if busy:
@@ -244,7 +252,7 @@ def main_check(args):
         for name_ in [case for case in base.cases if not pattern.search(case)]:
             del base.cases[name_]
     if not args.run:
-        document, engine, request = measure(args)
+        document, engine, request = measure(args, bool(base.counted))
         new = sides.native(document, "a fresh run")
     report = compare.judge(base, new, sides.read_aliases(), words, pattern=pattern)
     report["command"] = f"baseline check {name}"

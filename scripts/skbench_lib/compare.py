@@ -9,7 +9,7 @@ number of cases fails.
 
 import math
 
-from . import compare_report, files, fingerprint, options, ranks, results, sides, stats, table
+from . import compare_report, files, fingerprint, icounts, options, ranks, results, sides, stats, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, OK, WORSE, UserError
 
 SCHEMA = "skbench-compare-1"
@@ -20,8 +20,8 @@ NOT_COMPARABLE, FAILED_CASE, SKIPPED, UNMEASURED, NO_TIME = "not comparable", "f
 ORDER = (FAILED_CASE, stats.REGRESSION, stats.INCONCLUSIVE, NOT_COMPARABLE, UNMEASURED, NO_TIME, stats.IMPROVEMENT,
          stats.SHIFTED, MISSING, NEW, NO_BASELINE, SKIPPED, stats.EQUIVALENT, IDENTICAL)
 
-FAIL_ON = ("regression", "ledger", "failed", "inconclusive", "not-comparable", "missing", "ratio")
-FAIL_ON_DEFAULT = FAIL_ON[:5]  # a comparison of variants never fails by itself
+FAIL_ON = ("regression", "ledger", "instructions", "failed", "inconclusive", "not-comparable", "missing", "ratio")
+FAIL_ON_DEFAULT = FAIL_ON[:6]  # a comparison of variants never fails by itself
 
 # Conditions that no two runs share.
 UNSTEADY = {"load_avg", "cpu_pressure_avg10", "other_cpu_share", "steal_share", "environment_bytes"}
@@ -32,7 +32,7 @@ def add_parser(subparsers):
     parser = subparsers.add_parser(
         "compare", help="two result files, or directories of them",
         description="Compares two results of skbench or of Google Benchmark: counts exactly, times where both are of "
-                    "one machine and build, ratios always.")
+                    "one machine and build, ratios always. Two results/instructions are compared, too.")
     parser.add_argument("base", metavar="BASE", help="a result file, or a directory whose *.json are one side")
     parser.add_argument("new", metavar="NEW", help="the same, to be judged")
     add_output(parser)
@@ -70,7 +70,8 @@ def main(args):
     check_output(args)
     base, new = sides.load(args.base), sides.load(args.new)
     report = judge(base, new, sides.read_aliases(), words, args.force, pattern)
-    if not report["rows"] and not report["ledger"]["cases"] and not report["ratios"]:
+    if not report["rows"] and not report["ledger"]["cases"] and not report["ratios"] and \
+            not any(one["cases"] for one in report["instructions"]["sets"]):
         raise UserError(f"no case matches --filter {args.filter}" if args.filter
                         else f"{args.base} and {args.new}: there is no case in them")
     deliver(report, args)
@@ -103,8 +104,11 @@ def deliver(report, args):
 def judge(base, new, aliases=None, words=frozenset(FAIL_ON_DEFAULT), force=False, pattern=None, absent=MISSING):
     """The report of a comparison, a JSON object. ABSENT is the verdict on a case that NEW lacks; None leaves it out."""
     renamed = sides.rename(base, set(new.cases) | set(new.ledger), aliases or {})
-    fields = sides.identity_differences(base, new)
-    names = list(dict.fromkeys([*base.cases, *new.cases]))
+    icounts.rename(base.counted, aliases or {}, new.counted)
+    # Instruction counts alone say nothing of times, and belong to a compiler, not to a machine.
+    counts_only = base.counts_only() or new.counts_only()
+    fields = [] if counts_only else sides.identity_differences(base, new)
+    names = [] if counts_only else list(dict.fromkeys([*base.cases, *new.cases]))
     rows = []
     for name in names:
         if pattern and not pattern.search(name):
@@ -117,13 +121,20 @@ def judge(base, new, aliases=None, words=frozenset(FAIL_ON_DEFAULT), force=False
     family(rows)
     report = {
         "schema": SCHEMA, "command": "compare", "base": base.about(), "new": new.about(),
-        "headings": [base.short(), new.short()], "margin": stats.MARGIN, "confidence": stats.CONFIDENCE,
+        "headings": headings(base, new), "margin": stats.MARGIN, "confidence": stats.CONFIDENCE,
         "method": "two sessions, not paired: sign intervals of both sides joined; a failure also passes the rank-sum "
                   "test at 0.05 over the number of cases",
         "differing_identity": fields, "identity_values": identity_values(base, new, fields),
         "forced": bool(force and fields), "conditions": conditions(base, new),
-        "rows": sort(rows), "ratios": judge_ratios(base, new, pattern), "ledger": judge_ledger(base, new, pattern)}
+        "rows": sort(rows), "ratios": judge_ratios(base, new, pattern), "ledger": judge_ledger(base, new, pattern),
+        "instructions": icounts.judge(base.counted, new.counted, pattern)}
     return finish(report, words)
+
+
+def headings(base, new):
+    """A short name for each side: the revision, or else what tells them apart."""
+    short = [base.short(), new.short()]
+    return short if short[0] != short[1] or base.commit else [base.label, new.label]
 
 
 def finish(report, words):
@@ -368,17 +379,25 @@ def status(report, words):
     worse_ratios = [entry for entry in report["ratios"] if entry["verdict"] == stats.REGRESSION]
     failed = [entry for entry in rows if entry["verdict"] == FAILED_CASE]
     missing = [entry for entry in rows if entry["verdict"] == MISSING]
-    nothing = rows and not matched and not report["ledger"]["cases"] and \
+    sets = report["instructions"]["sets"]
+    counts = [entry for one in sets for entry in one["rows"]]
+    more = [entry for entry in counts if entry["fails"]]
+    missing += [entry for entry in counts if entry["verdict"] == icounts.MISSING]
+    nothing = rows and not matched and not report["ledger"]["cases"] and not counts and \
         not any(entry["verdict"] == NO_BASELINE for entry in rows)
-    impossible = (report["differing_identity"] and matched and not report["forced"]) or (refused and not judged) or nothing
+    alone = not rows and not report["ledger"]["cases"] and not report["ratios"] and not counts
+    impossible = (report["differing_identity"] and matched and not report["forced"]) or (refused and not judged) or \
+        nothing or (alone and sets)
     for word, found, code, text in (
             ("failed", failed, FAILED, f"{table.plural(len(failed), 'case')} failed"),
             ("ledger", report["ledger"]["differences"], WORSE, "the ledger changed"),
+            ("instructions", more, WORSE, f"{table.plural(len(more), 'case')} with more instructions"),
             ("regression", failing, WORSE, f"{table.plural(len(failing), 'confirmed regression')}"),
             ("missing", missing, WORSE, f"{table.plural(len(missing), 'case')} missing"),
             ("ratio", worse_ratios, WORSE, f"{table.plural(len(worse_ratios), 'ratio')} worse"),
             ("not-comparable", impossible and not report["forced"], IMPOSSIBLE,
-             "no case in common" if nothing else "times are not comparable"),
+             "no case in common" if nothing else "instructions are not comparable" if alone else
+             "times are not comparable"),
             ("inconclusive", unsure, INCONCLUSIVE, f"{table.plural(len(unsure), 'case')} inconclusive")):
         if found and word in words:
             return code, text

@@ -3,9 +3,8 @@
 (see compare.judge()) and from nothing else."""
 
 import json
-from xml.sax import saxutils
 
-from . import ledger, table
+from . import icounts, ledger, table
 
 SHOWN_REJECTED = 5
 SHOWN_DIFFERENCES = 20
@@ -155,10 +154,35 @@ def ledger_lines(report):
     return lines + ([f"  and {hidden} more (--json FILE has all)"] if hidden > 0 else [])
 
 
+def only_counts(report):
+    """True if there is nothing but instructions in it."""
+    return bool(report["instructions"]["sets"]) and not report["rows"] and not report["ledger"]["cases"]
+
+
+def instruction_rows(entry, everything):
+    """The rows of a compiler's set that are shown."""
+    return [one for one in entry["rows"] if everything or one["verdict"] not in UNCHANGED]
+
+
+def instruction_lines(report, everything):
+    counts, lines = report["instructions"], []
+    for entry in counts["sets"]:
+        lines += table.wrapped(icounts.set_text(entry))
+        for one in instruction_rows(entry, everything):
+            case, _, phase = one["case"].partition("#")
+            lines += [f"  {line}" for line in ledger.wrap(case + (f"#{phase}" if phase else ""), 78)]
+            lines += table.wrapped(f"    {icounts.row_text(one)}")
+    for key, where in (("only_base", "base"), ("only_new", "new")):
+        if counts[key] and (counts["only_base"] and counts["only_new"] or counts["sets"]):
+            lines += table.wrapped(f"instructions, {', '.join(counts[key])}: only in {where}")
+    return lines
+
+
 def text(report, everything=False):
     """Lines of at most 80 columns."""
     lines = header(report)
-    lines += [""] + ledger_lines(report)
+    counts_only = only_counts(report)
+    lines += [""] + ([] if counts_only else ledger_lines(report)) + instruction_lines(report, everything)
     for verdict, rows in groups(report, everything):
         lines += ["", f"{verdict} ({len(rows)})"]
         for entry in rows:
@@ -183,8 +207,9 @@ def text(report, everything=False):
             lines += [f"  {line}" for line in ledger.wrap(entry["key"], 78) for line in table.wrapped(line)]
             lines += table.wrapped(f"    {entry['base']:.4f} -> {entry['new']:.4f}   {change_text(entry, 'change')}   "
                                    f"{entry['verdict']}")
-    lines += [""] + table.wrapped(summary_text(report))
-    lines += table.wrapped(geomean_text(report))
+    lines.append("")
+    if not counts_only:
+        lines += table.wrapped(summary_text(report)) + table.wrapped(geomean_text(report))
     lines += table.wrapped(f"exit status {report['exit_status']}: {report['decided_by']}")
     return [part for line in lines for part in table.broken(line)] if lines else lines
 
@@ -197,7 +222,7 @@ def markdown(report, everything=False):
     """The same as a table, with footnotes."""
     base, new = report["headings"]
     lines = [f"**skbench {report['command']}**: `{base}` against `{new}`, margin {report['margin'] * 100:g} %", ""]
-    notes = header(report)[3:]
+    notes = [line for line in header(report)[1:] if not line.startswith(("base  ", "new   ", "      "))]
     rows = [entry for _, part in groups(report, everything) for entry in part]
     if rows:
         lines += [f"| case | {_cell(base)} | {_cell(new)} | change | n | verdict |",
@@ -217,11 +242,16 @@ def markdown(report, everything=False):
                   f"{change_text(entry, 'change')} | {entry['verdict']} |" for entry in report["ratios"]]
         lines.append("")
     counts = report["ledger"]
-    lines.append(f"Ledger: {table.plural(counts['cases'], 'case')}, "
-                 f"{table.plural(len(counts['differences']), 'difference')}.")
+    if not only_counts(report):
+        lines.append(f"Ledger: {table.plural(counts['cases'], 'case')}, "
+                     f"{table.plural(len(counts['differences']), 'difference')}.")
     lines += [f"- `{difference_text(difference)}`" for difference in counts["differences"]]
-    lines += ["", f"{summary_text(report)}; {geomean_text(report)}. Exit status {report['exit_status']}: "
-              f"{report['decided_by']}."]
+    for entry in report["instructions"]["sets"]:
+        text_ = icounts.set_text(entry)
+        lines += [*([""] if lines[-1] else []), f"{text_[0].upper()}{text_[1:]}."]
+        lines += [f"- `{one['case']}`: {icounts.row_text(one)}" for one in instruction_rows(entry, everything)]
+    summary = "" if only_counts(report) else f"{summary_text(report)}; {geomean_text(report)}. "
+    lines += ["", f"{summary}Exit status {report['exit_status']}: {report['decided_by']}."]
     if notes:
         lines += [""] + [f"> {line.strip()}" for line in notes]
     return lines
@@ -255,6 +285,13 @@ def lkp(report, everything=False):
         if difference["column"] is not None:
             lines.append(f"{difference['base']:>10}{' ' * 6} {'ledger':>12} {difference['new']:>10}{' ' * 6}  "
                          f"{difference['case']}.{difference['column']}")
+    for one in report["instructions"]["sets"]:
+        for entry in one["rows"]:
+            if None not in (entry["base"], entry["new"]):
+                change = f"{table.percent(entry['new'] / entry['base'])}%"
+                mark = "" if entry["verdict"] in UNCHANGED else f"  ({entry['verdict']})"
+                lines.append(f"{entry['base']:>10.1f}{' ' * 6} {change:>12} {entry['new']:>10.1f}{' ' * 6}  "
+                             f"{entry['case']}.{one['name']}.instructions{mark}")
     for entry in report["ratios"]:
         lines.append(f"{entry['base']:>10.4f}{' ' * 6} {table.percent(entry['change']) + '%':>12} "
                      f"{entry['new']:>10.4f}{' ' * 6}  {entry['key']}.ratio")
@@ -265,7 +302,11 @@ def lkp(report, everything=False):
 
 
 def _xml(text):
-    return saxutils.quoteattr("".join(char if char.isprintable() else " " for char in str(text)))
+    """TEXT as a quoted attribute. xml.sax.saxutils has it, too, and takes a tenth of a second to be imported."""
+    shown = "".join(char if char.isprintable() else " " for char in str(text))
+    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        shown = shown.replace(char, name)
+    return f'"{shown}"'
 
 
 def junit(report):
@@ -284,6 +325,16 @@ def junit(report):
             skipped += 1
             body = f"<skipped message={message}/>"
         cases.append(f'  <testcase classname="time" name={_xml(entry["case"])}>{body}</testcase>')
+    for one in report.get("instructions", {"sets": []})["sets"]:
+        for entry in one["rows"]:
+            body = ""
+            if entry["fails"]:
+                failures += 1
+                body = f"<failure message={_xml(icounts.row_text(entry))}/>"
+            elif None in (entry["base"], entry["new"]):
+                skipped += 1
+                body = f"<skipped message={_xml(icounts.row_text(entry))}/>"
+            cases.append(f'  <testcase classname="instructions.{one["name"]}" name={_xml(entry["case"])}>{body}</testcase>')
     differences = report["ledger"]["differences"]
     body = ""
     if differences:

@@ -234,6 +234,12 @@ def write_stored(directory, stem, rows, made_with):
         yield path
 
 
+def matters(before, now):
+    """True if two counts differ by more than both margins."""
+    change = abs(now - before)
+    return change > MARGIN_INSTRUCTIONS and change > MARGIN_SHARE * before
+
+
 def compare(stored, counted):
     """What differs: dicts with case, stored, counted (None: not there) and fails."""
     found = []
@@ -243,9 +249,7 @@ def compare(stored, counted):
         if before is None:
             found.append({"case": case, "stored": None, "counted": count, "fails": True})
         elif count != before:
-            change = abs(count - before)
-            found.append({"case": case, "stored": before, "counted": count,
-                          "fails": change > MARGIN_INSTRUCTIONS and change > MARGIN_SHARE * before})
+            found.append({"case": case, "stored": before, "counted": count, "fails": matters(before, count)})
     found += [{"case": case, "stored": before, "counted": None, "fails": True} for case, before in stored.items()
               if case not in counted]
     return found

@@ -10,7 +10,7 @@ import math
 import random
 import sys
 
-from . import benchbin, children, codehash, compare, compare_report, duet, fingerprint, run, sides, stats, table, worktrees
+from . import benchbin, children, codehash, compare, compare_report, duet, fingerprint, icounts, run, sides, stats, table, worktrees
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, UserError
 
 SCHEMA = "skbench-duet-1"
@@ -30,6 +30,8 @@ def add_parser(subparsers):
                         help=f"time for measuring, and as long again at most for the confirming run ({BUDGET_S:g})")
     parser.add_argument("--parallel", action="store_true",
                         help="run both sides of a pair at the same time on two CPUs, which they swap from pair to pair")
+    parser.add_argument("--instructions", action="store_true",
+                        help="count the instructions of each case with one role, too, about a second each; more fail")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     compare.add_output(parser)
@@ -99,6 +101,7 @@ class Comparison:
         self.pairs = {}      # the case's name now: (its name in base, its name in new, the binary's name)
         self.only = {compare.MISSING: [], compare.NEW: []}
         self.ledgers = sides.Side("base"), sides.Side("new")
+        self.counted = {}, {}  # {name: icounts.Set} of both
         self.identical = set()
         self.notes = []
         self.refused = {}
@@ -153,6 +156,19 @@ class Comparison:
                 continue
             if same[name] and self.ledgers[0].ledger[case] == self.ledgers[1].ledger[case]:
                 self.identical.add(case)
+
+    def count_instructions(self, progress):
+        """The instructions of both sides, of what is not the same code and does not wait for another role."""
+        cases = [(case, *self.pairs[case]) for case in self.pairs if case not in self.identical and
+                 case not in self.refused and icounts.countable(case)]
+        for number, side in enumerate((self.base, self.new)):
+            wanted = [((old, now)[number], self.binaries[name][number]) for _, old, now, name in cases]
+            found = icounts.count(wanted, side.benches.parent,
+                                  lambda name: progress.say(f"instructions of {name}"))
+            now = {entry[number + 1]: entry[0] for entry in cases}
+            for row in found["rows"]:
+                row["case"] = now[row["case"]]
+            self.counted[number].update(icounts.of_object(found, str(side.benches)))
 
     def plan(self, progress):
         """The cells to be timed."""
@@ -278,6 +294,7 @@ class Comparison:
             "method": "pairs of processes in random order, median log ratio with its sign interval; regressions measured "
                       "twice", "control": control, "differing_identity": [], "identity_values": {}, "forced": False,
             "conditions": {}, "rows": rows, "ratios": [], "ledger": compare.judge_ledger(*self.ledgers),
+            "instructions": icounts.judge(*self.counted),
             "partial": self.interrupted or self.failure is not None}
         report["new"]["notes"] += self.notes
         for entry in control:
@@ -322,7 +339,7 @@ class Request:
         self.budget_s = BUDGET_S if args.budget is None else run.seconds(args.budget)
         self.cpus = run.cpus_from(args.cpus)
         self.seed = run.seed_from(args.seed)
-        self.parallel = args.parallel
+        self.parallel, self.instructions = args.parallel, args.instructions
         if self.parallel:
             self.cpus = self.cpus or fingerprint.allowed_cpus()
             if len(self.cpus) < 2:
@@ -342,6 +359,8 @@ def main(args):
     with run.stoppable():
         comparison.list_cases()
         comparison.count(progress)
+        if request.instructions:
+            comparison.count_instructions(progress)
         comparison.plan(progress)
         comparison.measure(progress)
     progress.clear()

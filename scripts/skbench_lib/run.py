@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from . import benchbin, build, duet, files, fingerprint, results, stats, stored, sweep, table
+from . import benchbin, build, duet, files, fingerprint, icounts, results, stats, stored, sweep, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .options import expression, integer, one_of, seconds
 
@@ -110,6 +110,8 @@ def add_parser(subparsers):
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
     parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (100; quick 60; full 900)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
+    parser.add_argument("--instructions", action="store_true",
+                        help="count the instructions of each case with one role, too, about a second each (quick, full)")
     parser.add_argument("--out", metavar="FILE", help="the result file (never overwritten)")
     parser.add_argument("--json", metavar="FILE", help="the result again, to another file; - for standard output")
     parser.set_defaults(func=main)
@@ -236,6 +238,9 @@ class Request:
         self.cpus = cpus_from(args.cpus)
         self.budget_s = BUDGET_S[self.suite] if args.budget is None else seconds(args.budget)
         self.seed = seed_from(args.seed)
+        self.instructions = args.instructions
+        if self.instructions and self.suite == "headline":
+            raise UserError("--instructions: the suites quick and full count them")
         self.out, self.json = args.out, args.json
         if self.out is not None:
             files.refuse_existing(self.out)
@@ -417,7 +422,7 @@ def control_entry(cell):
 
 
 def document(request, engine, context, calibration, rows, executable, load, **parts):
-    """The whole result. PARTS: control, experiments, cases, ledger. conclude() adds the rest."""
+    """The whole result. PARTS: control, experiments, cases, ledger, instructions. conclude() adds the rest."""
     taken = fingerprint.take(context, load, request.seed)
     record, condition = taken["record"], taken["condition"]
     reason = None
@@ -435,7 +440,7 @@ def document(request, engine, context, calibration, rows, executable, load, **pa
         "plan": {"seed": request.seed, "budget_s": request.budget_s, "elapsed_s": round(engine.elapsed_s, 3),
                  "value": VALUE, "cases": plan},
         "baseline": None, "experiments": parts["experiments"], "cases": parts["cases"],
-        "ledger": parts["ledger"], "exit_status": OK}
+        "ledger": parts["ledger"], "instructions": parts.get("instructions"), "exit_status": OK}
     return {
         "context": {
             "date": now.strftime("%Y-%m-%dT%H:%M:%S+00:00"), "host_name": socket.gethostname(),
@@ -596,6 +601,12 @@ def path_cells(planned, binaries):
         for source in ("cache", *TrimLink.paths) if source != first.parameters["from"]]
 
 
+def count_instructions(cells, directory, progress):
+    """context.skbench.instructions: what the cases of CELLS take whose roles do not wait for each other."""
+    cases = [(cell.key, cell.side.binary) for cell in cells if icounts.countable(cell.key)]
+    return icounts.count(cases, directory, lambda name: progress.say(f"instructions of {name}"))
+
+
 def run_survey(request, binaries):
     first = next(iter(binaries.values()))
     context = first.context()
@@ -604,6 +615,7 @@ def run_survey(request, binaries):
     progress = Progress(request.suite)
     calibration = calibrate_machine(first, request)
     baselines = stored.baselines(fingerprint.take(context)["fp8"])
+    counted = count_instructions(cells, first.path.parent.parent, progress) if request.instructions else None
     load = fingerprint.Load()
     engine = duet.Survey(cells, random.Random(request.seed),
                          lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus),
@@ -616,7 +628,7 @@ def run_survey(request, binaries):
         for cell in cells:
             survey_rows(rows, cell)
         result = document(request, engine, context, calibration, rows, ",".join(binaries), load, control=None,
-                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[])
+                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[], instructions=counted)
         return conclude(result, baselines, engine, cells)
 
 

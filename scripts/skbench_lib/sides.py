@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One side of a comparison: what one result file, or all of a directory, says about its cases.
 
+Instruction counts alone are a side, too: results/instructions, one of its CSV files, or what `instructions --json` wrote.
+
 Times are in ns an operation, one value a sample. A sample is a process in a file of ours, a repetition in one of
 Google Benchmark (see foreign.py).
 """
@@ -8,7 +10,7 @@ Google Benchmark (see foreign.py).
 import math
 from pathlib import Path
 
-from . import duet, fingerprint, foreign, results, stats, tree
+from . import duet, fingerprint, foreign, icounts, results, stats, tree
 from .errors import UserError
 
 OK, FAILED, SKIPPED, UNMEASURED, NO_TIME = "ok", "failed", "skipped", "unmeasured", "no time"
@@ -80,11 +82,16 @@ class Side:
         self.cases = {}
         self.ratios = {}
         self.ledger = {}
+        self.counted = {}   # {name: icounts.Set} of instructions
         self.notes = []
         self.lacks = []     # what the files do not tell
         self.rejected = []  # rows that were left out, a sentence each
         self.control_failed = None
         self.busy = None    # why its times cannot be trusted
+
+    def counts_only(self):
+        """True for instruction counts alone."""
+        return bool(self.counted) and self.context is None
 
     def foreign(self):
         return self.fingerprint is None
@@ -104,7 +111,7 @@ class Side:
         """What a report says of it."""
         return {"label": self.label, "files": self.files, "commit": self.commit, "dirty": self.dirty,
                 "date": self.date, "fp8": self.fingerprint["fp8"] if self.fingerprint else None,
-                "cases": len(self.cases), "untrusted": self.untrusted(), "lacks": self.lacks,
+                "cases": None if self.counts_only() else len(self.cases), "untrusted": self.untrusted(), "lacks": self.lacks,
                 "rejected": self.rejected, "notes": self.notes}
 
 
@@ -113,6 +120,9 @@ def load(target):
     path = Path(target)
     if not path.exists():
         raise UserError(f"{target}: No such file or directory")
+    counted = icounts.stored(path)
+    if counted is not None:
+        return counts_side(counted, str(target))
     if not path.is_dir():
         return load_file(path)
     names = sorted(entry for entry in path.glob("*.json") if entry.is_file() and not entry.name.startswith("."))
@@ -120,6 +130,12 @@ def load(target):
         raise UserError(f"{target}: no result file (*.json) in this directory")
     loaded = [load_file(name) for name in names]
     return loaded[0] if len(loaded) == 1 else merge(str(target), loaded)
+
+
+def counts_side(counted, label):
+    side = Side(label)
+    side.files, side.counted = [label], counted
+    return side
 
 
 def load_file(path):
@@ -132,6 +148,12 @@ def load_file(path):
         document = results.parse(data, path)
         results.check(document, path)
         return native(document, str(path))
+    if isinstance(document, dict) and document.get("command") == "instructions":
+        document = results.parse(data, path)
+        side = counts_side(icounts.of_object(document, path), str(path))
+        if isinstance(document.get("revision"), str):
+            side.commit, side.dirty = document["revision"], document.get("dirty") is True
+        return side
     side = Side(str(path))
     side.files = [str(path)]
     foreign.fill(side, document, path, Case)
@@ -192,6 +214,8 @@ def native(document, label):
             logs = []
         side.ratios[key] = Ratio(key, logs, entry["ratio"], entry["lo"], entry["hi"], entry["better"])
     side.ledger = {entry["case"]: entry["rows"] for entry in ours["ledger"]}
+    if ours.get("instructions"):
+        side.counted = icounts.of_object(ours["instructions"], f"{label}: context.skbench.instructions")
     return side
 
 
@@ -208,6 +232,8 @@ def merge(label, loaded):
     """One Side from several files, which must be of one machine and one build."""
     first = loaded[0]
     side = Side(label)
+    if len({one.counts_only() for one in loaded}) > 1:
+        raise UserError(f"{label}: results and instruction counts in one directory: compare them apart")
     for other in loaded[1:]:
         fields = identity_differences(first, other)
         if other.time_rule != first.time_rule:
@@ -247,6 +273,13 @@ def merge(label, loaded):
             else:
                 side.ratios[key] = Ratio(key, mine.logs + ratio.logs if mine.logs and ratio.logs else [], mine.median,
                                          mine.lo, mine.hi, mine.better)
+        for name, counted in one.counted.items():
+            mine = side.counted.setdefault(name, counted)
+            if mine.made_with != counted.made_with or \
+                    any(mine.counts.get(case, count) != count for case, count in counted.counts.items()):
+                raise UserError(f"{label}: the instructions of {name} differ between its files: they are not of one "
+                                "revision")
+            mine.counts.update(counted.counts)
         for name, rows in one.ledger.items():
             if side.ledger.setdefault(name, rows) != rows:
                 raise UserError(f"{label}: the ledger of {name} differs between its files: they are not of one revision")

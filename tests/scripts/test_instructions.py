@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from skbench_lib import instructions  # noqa: E402
+from skbench_lib import benchbin, children, icounts, instructions, stats  # noqa: E402
 from skbench_lib.errors import UserError  # noqa: E402
 
 # --skb_instructions=skb/x/frags:F --skb_n=N: N times F memory-to-memory additions, and a copy of 1448 bytes.
@@ -27,6 +28,7 @@ __attribute__((noinline)) void SPAN(unsigned long frags, unsigned long n)
 {
 	volatile size_t bytes = 1448;
 	while (n--) {
+		EXTRA
 		for (unsigned long i = 0; i < frags; i++)
 			sum++;
 		memcpy(to, from, bytes);
@@ -45,10 +47,11 @@ int main(int argc, char **argv)
 """
 
 
-def compiled(directory, span):
+def compiled(directory, span, extra=""):
+    """PROGRAM with its counted function named SPAN, and EXTRA assembly in each operation."""
     source = Path(directory) / "bench.c"
-    binary = Path(directory) / f"bench-{span}"
-    source.write_text(PROGRAM.replace("SPAN", span))
+    binary = Path(directory) / f"bench-{span}{len(extra)}"
+    source.write_text(PROGRAM.replace("SPAN", span).replace("EXTRA", f'asm volatile("{extra}");' if extra else ""))
     subprocess.run(["gcc", "-O1", "-g", "-o", binary, source], check=True)
     return binary
 
@@ -58,6 +61,7 @@ class Callgrind(unittest.TestCase):
     def setUpClass(cls):
         scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(scratch.cleanup)
+        cls.scratch = scratch.name
         cls.bench = compiled(scratch.name, instructions.COUNTED)
         cls.other = compiled(scratch.name, "renamed_span")
 
@@ -69,6 +73,22 @@ class Callgrind(unittest.TestCase):
         self.assertLess(count[10] - count[0], 80)
         # Few operations or many: nothing that happens once is in it.
         self.assertAlmostEqual(count[10], instructions.count(self.bench, "skb/x/frags:10", operations=10), delta=2)
+
+    def test_one_added_instruction_is_found(self):
+        more = compiled(self.scratch, instructions.COUNTED, "nop")
+        cases = [(f"skb/x/frags:{frags}", benchbin.BenchBinary(self.bench)) for frags in (1, 10)]
+        base = icounts.of_object(icounts.count(cases, self.scratch), "base")
+        new = icounts.of_object(icounts.count([(name, benchbin.BenchBinary(more)) for name, _ in cases], self.scratch),
+                                "new")
+        (found,) = icounts.judge(base, new)["sets"]
+        self.assertEqual([(entry["verdict"], round(entry["new"] - entry["base"], 1)) for entry in found["rows"]],
+                         [(stats.SHIFTED, 1.0)] * 2)
+        (found,) = icounts.judge(base, base)["sets"]
+        self.assertEqual([entry["verdict"] for entry in found["rows"]], [stats.EQUIVALENT] * 2)
+        # Three are more than the margin.
+        more = compiled(self.scratch, instructions.COUNTED, "nop; nop; nop")
+        count = instructions.count(more, cases[0][0])
+        self.assertTrue(icounts.row("x", base[next(iter(base))].counts[cases[0][0]], count)["fails"])
 
     def test_glibc_copies_as_on_any_cpu(self):
         with mock.patch.object(instructions, "UNPINNED", instructions.re.compile("mem")), \
@@ -91,6 +111,39 @@ class Callgrind(unittest.TestCase):
         with mock.patch.object(instructions, "CASE_SECONDS", 1.5), self.assertRaises(UserError) as raised:
             instructions.count(self.bench, "skb/x/frags:2000000000")
         self.assertIn("did not end within 1.5 s", str(raised.exception))
+
+
+REAL = ["skb/skb_clone/era:6.12/of:fclone", "skb/pskb_expand_head/era:6.12/frags:16/cloned:1#expand",
+        "tcp/trim/era:6.12/variant:eager/frags:16/alloc:jemalloc"]
+
+
+class Repeatable(unittest.TestCase):
+    """The bench binaries' counts: the same in three runs, in environments of three sizes, idle and loaded."""
+
+    def setUp(self):
+        self.binaries = {name: instructions.bench_binary(name, "release") for name in REAL}
+        missing = [str(path) for path in self.binaries.values() if not path.is_file()]
+        if missing:
+            self.skipTest(f"{missing[0]} is not built: scripts/skbench instructions")
+
+    def counts(self):
+        return children.each(lambda name: instructions.count(self.binaries[name], name), REAL)
+
+    def test_always_the_same(self):
+        first, plain = self.counts(), instructions.environment()
+        self.assertTrue(all(count > 50 for count in first), first)
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            # What surrounds us is not passed on; and where it is, the place of the stack does not matter.
+            with mock.patch.dict(os.environ, {"SKB_ANYTHING": "x" * 60000, "MALLOC_CONF": "narenas:7",
+                                              "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}):
+                self.assertEqual(self.counts(), first)
+            for size in (1, 1500, 60000):
+                with mock.patch.object(instructions, "environment", lambda size=size: {**plain, "PAD": "x" * size}):
+                    self.assertEqual(self.counts(), first, size)
+        finally:
+            busy.kill()
+            busy.wait()
 
 
 class Judgement(unittest.TestCase):

@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import compare_support as cs
 import support
-from skbench_lib import codehash, table
+from skbench_lib import codehash, compare, revduet, table
 
 CASES = cs.CASES_OF_TREE
 ONE = ("--filter", "frags:2/")
@@ -132,6 +133,42 @@ class Duet(cs.GitTree):
         status, _, err = self.duet("base")
         self.assertEqual((status, err.count("\n")), (2, 1))
         self.assertIn("is no git tree", err)
+
+
+class Instructions(unittest.TestCase):
+    """The instructions of both sides, by counts that are given."""
+
+    MADE = {"compiler": "gcc", "version": "12.2.0", "machine": "x86_64", "libc": "glibc 2.36", "flags": "-O2",
+            "tunables": "t", "operations": 1000}
+
+    def test_more_of_them_fail(self):
+        class Nothing:
+            label = commit = date = "x" * 40
+            dirty = parallel = False
+            benches = pathlib.Path("build/release/benches")
+            clear = say = staticmethod(lambda *args: None)
+
+        comparison = revduet.Comparison(Nothing, Nothing, Nothing)
+        comparison.binaries = {"bench_skb": ("base", "new")}
+        comparison.pairs = {name: (name.replace("now", "old"), name, "bench_skb")
+                            for name in ("skb/a", "skb/now", "skb/same", "skb/spins/threads:2", "skb/refused")}
+        comparison.identical, comparison.refused = {"skb/same"}, {"skb/refused": "no"}
+        asked = []
+
+        def count(cases, directory, progress):
+            asked.append(cases)
+            rows = [{"case": name, "instructions": 90.0 + 10 * (binary == "new" and name == "skb/now")}
+                    for name, binary in cases]
+            return {"made_with": self.MADE, "rows": rows}
+
+        with mock.patch.object(revduet.icounts, "count", count):
+            comparison.count_instructions(Nothing)
+        self.assertEqual(asked, [[("skb/a", "base"), ("skb/old", "base")], [("skb/a", "new"), ("skb/now", "new")]])
+        report = comparison.report(set(compare.FAIL_ON_DEFAULT), 1)
+        (found,) = report["instructions"]["sets"]
+        self.assertEqual({entry["case"]: (entry["verdict"], entry["fails"]) for entry in found["rows"]},
+                         {"skb/a": ("equivalent", False), "skb/now": ("regression", True)})
+        self.assertEqual((report["exit_status"], report["decided_by"]), (1, "1 case with more instructions"))
 
 
 @unittest.skipUnless(shutil.which("gcc") and shutil.which("objdump"), "gcc or objdump is not there")
