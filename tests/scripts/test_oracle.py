@@ -379,7 +379,7 @@ class Coverage(unittest.TestCase):
                 lines = list(cover.table(files))
         # n > 2 both ways, n < 9 one way, n > 5 one way; the two of never() are there, those of one_3_4() are not.
         self.assertEqual(cover.total(files), (4, 6, 8))
-        self.assertEqual(lines[-3:], ["  skb/x.c:2:41 never true: n > 5 ? n / 2 : n; }",
+        self.assertEqual(lines[-3:], ["  skb/x.c:2:40 never true: n > 5 ? n / 2 : n; }",
                                       "  skb/x.c:3:35 never false: n < 9) return half(n); return 0; }",
                                       "  skb/x.c: 1 function not called: never"])
 
