@@ -12,17 +12,21 @@ u64 nic_time_ps(u64 bytes, u32 rate_mbps)
 	return (bytes * 8 * 1000000 + rate_mbps / 2) / rate_mbps;
 }
 
-u64 nic_wire_ps(const struct nic_params *p, u32 payload)
+static u64 frame_wire_ps(const struct nic_params *p, u32 frame)
 {
-	return nic_time_ps(max(payload + p->header_bytes + p->framing_bytes, p->min_wire_bytes),
-			   p->wire_mbps);
+	return nic_time_ps(max(frame + p->framing_bytes, p->min_wire_bytes), p->wire_mbps);
 }
 
-static u64 fetch_ps(const struct nic_params *p, u32 payload)
+u64 nic_wire_ps(const struct nic_params *p, u32 payload)
+{
+	return frame_wire_ps(p, payload + p->header_bytes);
+}
+
+static u64 fetch_ps(const struct nic_params *p, u32 header, u32 payload)
 {
 	u32 tlps = DIV_ROUND_UP(payload, p->mps_bytes) + 1; /* one for the header */
 
-	return nic_time_ps(payload + p->header_bytes + p->tlp_bytes * tlps, p->pcie_mbps);
+	return nic_time_ps(payload + header + p->tlp_bytes * tlps, p->pcie_mbps);
 }
 
 static int refuse(char *err, size_t errlen, const struct nic_params *p, const char *why)
@@ -106,25 +110,40 @@ static void fifo_put(struct nic *nic, u64 depart_ps, u32 bytes)
 	nic->fifo_level += bytes;
 }
 
+void nic_post(struct nic *nic, u64 now_ps)
+{
+	const struct nic_params *p = &nic->p;
+
+	if (p->backlog_bytes && nic->fetch_free_ps <= now_ps) {
+		nic->backlog_end_ps = now_ps + nic_time_ps(p->backlog_bytes, p->wire_mbps);
+		nic->wire_free_ps = max(nic->wire_free_ps, nic->backlog_end_ps);
+	}
+}
+
+u64 nic_fetch(struct nic *nic, u64 from_ps, u32 header, u32 payload, u64 *depart_ps)
+{
+	const struct nic_params *p = &nic->p;
+	u32 frame = header + payload;
+	u64 t;
+
+	BUG_ON(frame > p->fifo_threshold_bytes);
+	t = fifo_wait(nic, from_ps, frame) + fetch_ps(p, header, payload);
+	nic->wire_free_ps = max(nic->wire_free_ps, t) + frame_wire_ps(p, frame);
+	*depart_ps = nic->wire_free_ps;
+	fifo_put(nic, nic->wire_free_ps, frame);
+	return nic->fetch_free_ps = t;
+}
+
 u64 nic_xmit(struct nic *nic, u64 now_ps, u32 bytes, u32 mss, u64 *depart_ps)
 {
 	const struct nic_params *p = &nic->p;
 	u64 t = max(now_ps + p->start_ps, nic->fetch_free_ps);
 
-	BUG_ON(!bytes || !mss || min(mss, bytes) + p->header_bytes > p->fifo_threshold_bytes);
-	if (p->backlog_bytes && nic->fetch_free_ps <= now_ps) {
-		nic->backlog_end_ps = now_ps + nic_time_ps(p->backlog_bytes, p->wire_mbps);
-		nic->wire_free_ps = max(nic->wire_free_ps, nic->backlog_end_ps);
-	}
-	for (u32 at = 0; at < bytes; at += mss) {
-		u32 payload = min(mss, bytes - at), frame = payload + p->header_bytes;
-
-		t = fifo_wait(nic, t, frame) + fetch_ps(p, payload);
-		nic->wire_free_ps = max(nic->wire_free_ps, t) + nic_wire_ps(p, payload);
-		*depart_ps++ = nic->wire_free_ps;
-		fifo_put(nic, nic->wire_free_ps, frame);
-	}
-	return nic->fetch_free_ps = t;
+	BUG_ON(!bytes || !mss);
+	nic_post(nic, now_ps);
+	for (u32 at = 0; at < bytes; at += mss)
+		t = nic_fetch(nic, t, p->header_bytes, min(mss, bytes - at), depart_ps++);
+	return t;
 }
 
 static u32 report_upto(struct nic *nic, u32 desc)

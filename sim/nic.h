@@ -101,6 +101,15 @@ u64 nic_wire_ps(const struct nic_params *p, u32 payload);
 u64 nic_xmit(struct nic *nic, u64 now_ps, u32 bytes, u32 mss, u64 *depart_ps);
 
 /*
+ * The two steps of nic_xmit(), for a caller that looks at each segment. A packet is posted at
+ * NOW_PS; and one frame, HEADER and PAYLOAD bytes, is fetched from FROM_PS on, not before it has
+ * room: the time when it is, and in *DEPART_PS when its last bit has left. A frame that fits the
+ * threshold.
+ */
+void nic_post(struct nic *nic, u64 now_ps);
+u64 nic_fetch(struct nic *nic, u64 from_ps, u32 header, u32 payload, u64 *depart_ps);
+
+/*
  * The next packet in order is fetched, NR_DESC descriptors of it. Returns how many of the oldest
  * packets that are not reported get written back now (visible after writeback_ps).
  */

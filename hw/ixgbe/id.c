@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The devices of the family. Virtual functions are left out, and the E610, whose firmware interface
+ * is another one.
+ */
+#include "hw/ixgbe/ixgbe.h"
+
+const struct ixgbe_id ixgbe_ids[] = {
+	{ 0x10fb, IXGBE_82599, "82599 SFP+ (X520)" },
+	{ 0x10f7, IXGBE_82599, "82599 KX4" },
+	{ 0x1514, IXGBE_82599, "82599 KX4 mezzanine" },
+	{ 0x1517, IXGBE_82599, "82599 KR" },
+	{ 0x10f8, IXGBE_82599, "82599 combined backplane" },
+	{ 0x10f9, IXGBE_82599, "82599 CX4" },
+	{ 0x10fc, IXGBE_82599, "82599 XAUI" },
+	{ 0x151c, IXGBE_82599, "82599 T3" },
+	{ 0x1507, IXGBE_82599, "82599 SFP+ EM" },
+	{ 0x1529, IXGBE_82599, "82599 SFP+ FCoE" },
+	{ 0x152a, IXGBE_82599, "82599 backplane FCoE" },
+	{ 0x154d, IXGBE_82599, "82599 SFP+ SF2" },
+	{ 0x154a, IXGBE_82599, "82599 SFP+ quad port" },
+	{ 0x1558, IXGBE_82599, "82599 QSFP+" },
+	{ 0x1557, IXGBE_82599, "82599EN SFP+" },
+	{ 0x154f, IXGBE_82599, "82599 LS" },
+	{ 0x1528, IXGBE_X540, "X540-T" },
+	{ 0x1560, IXGBE_X540, "X540-T1" },
+	{ 0x1563, IXGBE_X550, "X550-T" },
+	{ 0x15d1, IXGBE_X550, "X550-T1" },
+};
+const u32 nr_ixgbe_ids = ARRAY_SIZE(ixgbe_ids);
+
+const struct ixgbe_id *ixgbe_find_id(u16 device)
+{
+	for (u32 i = 0; i < nr_ixgbe_ids; i++)
+		if (ixgbe_ids[i].device == device)
+			return &ixgbe_ids[i];
+	return NULL;
+}
+
+bool ixgbe_id_tested(const struct ixgbe_id *id)
+{
+	return id->mac == IXGBE_82599;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rings: descriptors in, completions out (7.2.3, 7.1.6).
+ *
+ * RS stands on the last descriptor of every packet where WTHRESH is 0, and on none where it is not
+ * (7.2.3.5): then the device reports WTHRESH descriptors at a time and the rest when the vector's
+ * moderation ends.
+ */
+#include "hw/ixgbe/ixgbe.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PS_PER_MS 1000000000ull
+#define PS_PER_US 1000000ull
+#define MIN_FRAME 17 /* of what memory holds (7.2.3.2.4) */
+
+static u32 ring_next(u32 nr, u32 i)
+{
+	return i + 1 == nr ? 0 : i + 1;
+}
+
+__attribute__((format(printf, 4, 5))) static int refuse(int ret, char *err, size_t errlen,
+							const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err) {
+		va_start(ap, fmt);
+		vsnprintf(err, errlen, fmt, ap);
+		va_end(ap);
+	}
+	return ret;
+}
+
+/* What the chip would answer with a hung queue. */
+static int check_packet(const struct ixgbe_txq *q, const struct ixgbe_tx_packet *pkt, u32 bytes,
+			u32 nr_data, char *err, size_t errlen)
+{
+	u32 header = pkt->maclen + pkt->iplen + pkt->l4len;
+	u32 frame = pkt->mss ? header + min(pkt->mss, bytes - min(bytes, header)) : bytes;
+	u32 most = IXGBE_TX_DESC_CACHE - q->ix->cfg.wthresh;
+
+	if (nr_data > most)
+		return refuse(-E2BIG, err, errlen,
+			      "%u descriptors, the chip keeps %u (40 - WTHRESH %u)", nr_data, most,
+			      q->ix->cfg.wthresh);
+	if (bytes < MIN_FRAME || frame + 4 > q->ix->cfg.max_frame)
+		return refuse(-EINVAL, err, errlen, "frames of %u bytes, 17 to %u go", frame,
+			      q->ix->cfg.max_frame - 4);
+	if (!pkt->mss)
+		return 0;
+	if (header >= bytes || header > IXGBE_MAX_TSO_HDR)
+		return refuse(-EINVAL, err, errlen, "a header of %u bytes in a packet of %u",
+			      header, bytes);
+	if (bytes - header > IXGBE_MAX_TSO_BYTES)
+		return refuse(-EINVAL, err, errlen,
+			      "%u bytes of payload, the chip segments %u at most", bytes - header,
+			      IXGBE_MAX_TSO_BYTES);
+	return 0;
+}
+
+static void put_context(struct ixgbe_desc *d, const struct ixgbe_tx_packet *pkt)
+{
+	d->addr = pkt->iplen | pkt->maclen << IXGBE_TXC_MACLEN_SHIFT;
+	d->lo = IXGBE_TXD_DEXT | IXGBE_TXD_DTYP_CTXT | IXGBE_TXC_TUCMD_L4T_TCP |
+		(pkt->ipv4 ? IXGBE_TXC_TUCMD_IPV4 : 0);
+	d->hi = pkt->l4len << IXGBE_TXC_L4LEN_SHIFT | pkt->mss << IXGBE_TXC_MSS_SHIFT;
+}
+
+/* Dword 3 of the first data descriptor. PAYLEN counts no header under TSO (7.2.3.2.4). */
+static u32 olinfo(const struct ixgbe_tx_packet *pkt, u32 bytes)
+{
+	u32 header = pkt->maclen + pkt->iplen + pkt->l4len;
+	u32 hi = (pkt->mss ? bytes - header : bytes) << IXGBE_TXD_PAYLEN_SHIFT;
+
+	if (pkt->mss || pkt->csum)
+		hi |= IXGBE_TXD_POPTS_TXSM | (pkt->ipv4 ? IXGBE_TXD_POPTS_IXSM : 0);
+	return hi;
+}
+
+int ixgbe_tx_post(struct ixgbe_txq *q, const struct ixgbe_tx_packet *pkt, char *err, size_t errlen)
+{
+	const u32 most = q->ix->cfg.max_desc_bytes;
+	u32 first = q->next_to_use, i = first, clean, room, nr_data = 0, bytes = 0, lo;
+	struct ixgbe_desc *last = NULL;
+	int ret;
+
+	for (u32 b = 0; b < pkt->nr_bufs; b++) {
+		bytes += pkt->buf[b].len;
+		nr_data += DIV_ROUND_UP(pkt->buf[b].len, most);
+	}
+	ret = check_packet(q, pkt, bytes, nr_data, err, errlen);
+	if (ret)
+		return ret;
+	/* Pairs with the release in ixgbe_tx_clean(): the slots are the producer's again. */
+	clean = __atomic_load_n(&q->next_to_clean, __ATOMIC_ACQUIRE);
+	room = (clean + q->nr - first - 1) % q->nr;
+	if (room < nr_data + 1)
+		return refuse(-ENOSPC, err, errlen, "%u descriptors free, %u needed", room,
+			      nr_data + 1);
+
+	if (pkt->mss || pkt->csum) {
+		put_context(&q->desc[i], pkt);
+		i = ring_next(q->nr, i);
+	}
+	lo = IXGBE_TXD_DEXT | IXGBE_TXD_DTYP_DATA | IXGBE_TXD_IFCS | (pkt->mss ? IXGBE_TXD_TSE : 0);
+	for (u32 b = 0; b < pkt->nr_bufs; b++) {
+		for (u32 at = 0; at < pkt->buf[b].len; at += most) {
+			last = &q->desc[i];
+			last->addr = pkt->buf[b].iova + at;
+			last->lo = lo | min(most, pkt->buf[b].len - at);
+			last->hi = 0;
+			if (!b && !at)
+				last->hi = olinfo(pkt, bytes);
+			q->record[first].eop = i;
+			i = ring_next(q->nr, i);
+		}
+	}
+	last->lo |= IXGBE_TXD_EOP | (q->ix->cfg.wthresh ? 0 : IXGBE_TXD_RS);
+	q->record[first].posted_ps = nicdev_now_ps(q->ix->dev);
+	q->next_to_use = i;
+	return 0;
+}
+
+void ixgbe_tx_kick(struct ixgbe_txq *q)
+{
+	u32 from = q->tail;
+	u64 n = 0;
+
+	if (from == q->next_to_use)
+		return;
+	for (; from != q->next_to_use; n++)
+		from = ring_next(q->nr, q->record[from].eop);
+	q->tail = q->next_to_use;
+	/* The consumer learns of them before the device can complete them. */
+	__atomic_store_n(&q->posted, q->posted + n, __ATOMIC_RELEASE);
+	dma_wmb();
+	nicdev_write32(q->ix->dev, IXGBE_TDT(q->index), q->tail);
+}
+
+void *ixgbe_tx_header(struct ixgbe_txq *q, u64 *iova)
+{
+	size_t at = (size_t)q->next_to_use * IXGBE_HEADER_BYTES;
+
+	*iova = q->headers_iova + at;
+	return q->headers + at;
+}
+
+/* How far into the ring the device has reported, for head write-back. */
+static bool head_covers(const struct ixgbe_txq *q, u32 head, u32 first, u32 eop)
+{
+	u32 done = (head + q->nr - first) % q->nr;
+
+	/* It may point into the middle of a packet, which is not done then (7.2.3.5.2). */
+	return done > (eop + q->nr - first) % q->nr;
+}
+
+u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget)
+{
+	u32 n = 0, head = 0, first = q->next_to_clean;
+	u64 pending = ixgbe_tx_pending(q);
+
+	if (q->head_wb)
+		head = __atomic_load_n(q->head_wb, __ATOMIC_ACQUIRE);
+	while (n < budget && n < pending) {
+		u32 eop = q->record[first].eop;
+
+		if (q->head_wb ? !head_covers(q, head, first, eop)
+			       : !(__atomic_load_n(&q->desc[eop].hi, __ATOMIC_ACQUIRE) &
+				   IXGBE_TXD_STA_DD))
+			break;
+		first = ring_next(q->nr, eop);
+		n++;
+	}
+	if (n) {
+		q->cleaned += n;
+		q->progress_ps = nicdev_now_ps(q->ix->dev);
+		__atomic_store_n(&q->next_to_clean, first, __ATOMIC_RELEASE);
+	}
+	return n;
+}
+
+bool ixgbe_tx_hung(struct ixgbe_txq *q, char *text, size_t len)
+{
+	struct nicdev *dev = q->ix->dev;
+	u64 now = nicdev_now_ps(dev), since, oldest;
+
+	if (!ixgbe_tx_pending(q))
+		return false;
+	oldest = q->record[q->next_to_clean].posted_ps;
+	since = max(q->progress_ps, oldest);
+	if (now - since < q->ix->cfg.hang_ms * PS_PER_MS)
+		return false;
+	if (nicdev_gone(dev)) {
+		snprintf(text, len, "%s: transmit queue %u hangs: the device is gone", dev->name,
+			 q->index);
+		return true;
+	}
+	snprintf(text, len,
+		 "%s: transmit queue %u hangs: TDH %u TDT %u next_to_use %u next_to_clean %u, DD "
+		 "not "
+		 "set: WTHRESH %u, pending %llu, oldest posted %llu us ago, link %s; ring at IOVA "
+		 "0x%llx to 0x%llx: look for DMAR or AMD-Vi faults there in dmesg",
+		 dev->name, q->index, nicdev_read32(dev, IXGBE_TDH(q->index)),
+		 nicdev_read32(dev, IXGBE_TDT(q->index)), q->next_to_use, q->next_to_clean,
+		 q->ix->cfg.wthresh, (unsigned long long)ixgbe_tx_pending(q),
+		 (unsigned long long)((now - oldest) / PS_PER_US),
+		 ixgbe_link_up(q->ix) ? "up" : "down", (unsigned long long)q->desc_iova,
+		 (unsigned long long)(q->desc_iova + q->nr * sizeof(*q->desc) - 1));
+	return true;
+}
+
+/*
+ * --- receive
+ * ----------------------------------------------------------------------------------------------
+ */
+
+u32 ixgbe_rx_poll(struct ixgbe_rxq *q, u32 budget, void (*fn)(void *ctx, const u8 *data, u32 len),
+		  void *ctx)
+{
+	const u32 size = q->ix->cfg.rx_buffer;
+	u32 n = 0;
+
+	while (n < budget) {
+		u32 i = q->next_to_clean;
+		struct ixgbe_desc *d = &q->desc[i];
+		u32 status = __atomic_load_n(&d->lo, __ATOMIC_ACQUIRE);
+		const u8 *data = (const u8 *)q->buffers + (size_t)i * size;
+
+		if (!(status & IXGBE_RXD_STAT_DD))
+			break;
+		if (!(status & IXGBE_RXD_STAT_EOP))
+			q->in_chain = true; /* larger than a buffer: not what is asked for here */
+		else if (q->in_chain || status & IXGBE_RXD_ERR_MASK)
+			q->in_chain = false, q->errors++;
+		else
+			fn(ctx, data, IXGBE_RXD_LEN(d->hi));
+		/* The whole descriptor, or its DD bit stays (7.1.6.1). */
+		*d = (struct ixgbe_desc){ q->buffers_iova + (u64)i * size, 0, 0 };
+		q->tail = i;
+		q->next_to_clean = ring_next(q->nr, i);
+		n++;
+	}
+	if (n) {
+		dma_wmb();
+		nicdev_write32(q->ix->dev, IXGBE_RDT(q->index), q->tail);
+	}
+	return n;
+}

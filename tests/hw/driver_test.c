@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver on the model: bring-up over many seeds, timing of one TSO, completions of each kind,
+ * several queues, loopback, interrupts, statistics, hangs, and what is refused.
+ */
+#include "tests/hw/rig.h"
+
+#define US SIM_PS_PER_US
+
+static struct rig *new_rig(void)
+{
+	return test_calloc(1, sizeof(struct rig));
+}
+
+/* All delays that the model draws, and power-on data: nothing is done wrong, whatever they are. */
+static void bring_up(void **state)
+{
+	(void)state;
+	for (u64 seed = 0; seed < 60; seed++) {
+		struct rig *r = new_rig();
+		char err[300] = "";
+
+		r->mp.seed = seed;
+		r->mp.aw39 = seed & 1;
+		rig_open(r);
+		if (ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)))
+			fail_msg("%s", err);
+		assert_int_equal(r->ix.mac[5], 0x4d);
+		assert_int_equal(rig_post(r, 0, &rig_64k, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+		rig_complete(r, 0, 1, 10);
+		/* Again, over what is still running. */
+		ixgbe_stop(&r->ix);
+		assert_int_equal(ixgbe_start(&r->ix, r->dev, &r->cfg, err, sizeof(err)), 0);
+		rig_no_violation(r);
+		rig_close(r);
+		test_free(r);
+	}
+}
+
+/* 64 KB at 10 Gbit/s: 45 frames of 1538 bytes with all that is around them. */
+static void wire_time(void **state)
+{
+	struct rig *r = new_rig();
+	u64 begin, segment = nic_time_ps(1538, 10000), first, last;
+
+	(void)state;
+	rig_open(r);
+	begin = nicdev_now_ps(r->dev);
+	assert_int_equal(rig_post(r, 0, &rig_64k, 0, 65160), 0);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	rig_run_us(r, 200);
+	assert_int_equal(r->nr_frames, 45);
+	first = r->frame[0].f.depart_ps;
+	last = r->frame[44].f.depart_ps;
+	assert_int_equal(last - first + segment, 55368 * SIM_PS_PER_NS); /* 55.37 us */
+	assert_int_equal(last - first, 54137600); /* 54.14 us */
+	assert_true(first > begin + US);
+	for (u32 i = 1; i < 45; i++)
+		assert_int_equal(r->frame[i].f.depart_ps - r->frame[i - 1].f.depart_ps, segment);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+/* The timing of sim/nic.h to the picosecond, and with it the windows that were computed for it. */
+static void windows(void **state)
+{
+	static const struct {
+		const char *preset;
+		u32 threshold_kb;
+		int window_us; /* DD - departure of segment 2 */
+	} rows[] = {
+		{ "patch", 150, 110 }, { "gen1x4", 150, 71 },	  { "gen2x4", 150, 35 },
+		{ "gen2x8", 150, 16 }, { "fifo_full", 146, -67 }, { "gen2x8", 20, 38 },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rig *r = new_rig();
+		struct nic_params p = *nic_preset(rows[i].preset);
+		struct model_times t;
+		struct nic_lone lone;
+		char err[200];
+		u64 begin;
+
+		r->mp.timing = &p;
+		r->cfg = ixgbe_default_config;
+		r->cfg.txpbthresh_kb = rows[i].threshold_kb;
+		rig_open(r);
+		begin = nicdev_now_ps(r->dev);
+		assert_int_equal(rig_post(r, 0, &rig_64k, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+		rig_complete(r, 0, 1, 10);
+		rig_run_us(r, 500);
+		p.fifo_threshold_bytes = rows[i].threshold_kb * 1024;
+		assert_int_equal(nic_lone(&p, 65160, 1448, 10, 2, &lone, err, sizeof(err)), 0);
+		model_tx_times(r->m, 0, &t);
+		assert_int_equal(t.dd_ps - begin, lone.dd_ps);
+		assert_int_equal(t.fetched_ps - begin, lone.fetched_ps);
+		assert_int_equal(r->frame[0].f.depart_ps - begin, lone.first_ps);
+		assert_int_equal(r->frame[1].f.depart_ps - begin, lone.kth_ps);
+		assert_int_equal(r->frame[44].f.depart_ps - begin, lone.last_ps);
+		assert_in_range(lone.window_ps + 1000 * US, (1000 + rows[i].window_us - 1) * US,
+				(1000 + rows[i].window_us + 1) * US);
+		rig_no_violation(r);
+		rig_close(r);
+		test_free(r);
+	}
+}
+
+/* Each way to report: every packet is told once and in order, also where WTHRESH leaves a rest. */
+static void completions(void **state)
+{
+	static const struct {
+		u32 wthresh, itr_us;
+		bool head_wb, irq;
+	} rows[] = {
+		{ 0, 0, false, false }, { 0, 0, true, false },	{ 4, 10, false, true },
+		{ 8, 50, false, true }, { 0, 50, false, true },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rig *r = new_rig();
+		u32 posted = 0, done = 0;
+
+		r->mp.seed = i;
+		r->cfg = ixgbe_default_config;
+		r->cfg.tx_ring = 64;
+		r->cfg.wthresh = rows[i].wthresh;
+		r->cfg.head_wb = rows[i].head_wb;
+		r->cfg.irq = rows[i].irq;
+		r->cfg.itr_us = rows[i].itr_us;
+		r->cfg.max_desc_bytes = 4096;
+		rig_open(r);
+		while (done < 300) {
+			struct rig_shape s = rig_64k;
+
+			s.payload = 1 + posted * 97 % 20000;
+			while (posted < 300 && !rig_post(r, 0, &s, 0, 20000)) {
+				posted++;
+				s.payload = 1 + posted * 97 % 20000;
+			}
+			ixgbe_tx_kick(&r->ix.txq[0]);
+			assert_true(ixgbe_tx_pending(&r->ix.txq[0]) == posted - done);
+			if (!nicdev_relax(r->dev, nicdev_now_ps(r->dev) + 1000 * US))
+				fail_msg("row %u: %u of %u done, all is quiet", i, done, posted);
+			done += ixgbe_tx_clean(&r->ix.txq[0], 64);
+			rig_forget(r);
+		}
+		rig_no_violation(r);
+		rig_close(r);
+		test_free(r);
+	}
+}
+
+/* A lone packet below WTHRESH: its DD comes with the moderation's end, later by that much. */
+static void wthresh_rest(void **state)
+{
+	struct rig *r = new_rig();
+	struct rig_shape s = rig_64k;
+	struct model_times t;
+
+	(void)state;
+	s.payload = 1448;
+	r->cfg = ixgbe_default_config;
+	r->cfg.wthresh = 8;
+	r->cfg.irq = true;
+	r->cfg.itr_us = 50;
+	rig_open(r);
+	assert_int_equal(rig_post(r, 0, &s, 0, 1448), 0);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	rig_complete(r, 0, 1, 10);
+	model_tx_times(r->m, 0, &t);
+	assert_int_equal(t.dd_ps - t.fetched_ps, 50 * US + 300 * SIM_PS_PER_NS);
+	rig_no_violation(r);
+	rig_close(r);
+
+	/* Without a timer it never comes: found out in bounded time, with the reason. */
+	memset(r, 0, sizeof(*r));
+	r->cfg = ixgbe_default_config;
+	r->cfg.wthresh = 8;
+	r->cfg.hang_ms = 20;
+	rig_open(r);
+	assert_int_equal(rig_post(r, 0, &s, 0, 1448), 0);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	for (u32 ms = 0; ms < 20; ms++) {
+		char text[512] = "";
+
+		assert_false(ixgbe_tx_hung(&r->ix.txq[0], text, sizeof(text)));
+		rig_run_us(r, 1000);
+		assert_int_equal(ixgbe_tx_clean(&r->ix.txq[0], 64), 0);
+	}
+	{
+		char text[512] = "";
+
+		assert_true(ixgbe_tx_hung(&r->ix.txq[0], text, sizeof(text)));
+		assert_non_null(strstr(text, "TDH 3 TDT 3"));
+		assert_non_null(strstr(text, "WTHRESH 8, pending 1"));
+		assert_non_null(strstr(text, "DMAR"));
+	}
+	rig_close(r);
+	test_free(r);
+}
+
+/* Four queues: each its own ring; segments of equal packets alternate. */
+static void queues(void **state)
+{
+	struct rig *r = new_rig();
+	u32 next[4] = { 0 };
+
+	(void)state;
+	r->cfg = ixgbe_default_config;
+	r->cfg.nr_txq = 4;
+	r->cfg.nr_rxq = 1;
+	rig_open(r);
+	assert_int_equal(rig_post(r, 3, &rig_64k, 0, 65160), 0);
+	ixgbe_tx_kick(&r->ix.txq[3]);
+	rig_complete(r, 3, 1, 10);
+	for (u32 q = 0; q < 3; q++)
+		assert_int_equal(r->ix.txq[q].next_to_use, 0);
+	rig_run_us(r, 100);
+	rig_forget(r);
+	for (u32 q = 0; q < 4; q++) {
+		assert_int_equal(rig_post(r, q, &rig_64k, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[q]);
+	}
+	for (u32 q = 0; q < 4; q++)
+		rig_complete(r, q, 1, 10);
+	rig_run_us(r, 300);
+	assert_int_equal(r->nr_frames, 4 * 45);
+	for (u32 i = 0; i < r->nr_frames; i++) {
+		const struct model_frame *f = &r->frame[i].f;
+
+		assert_int_equal(f->segment, next[f->queue]++);
+		assert_true(i % 4 == 3 || i > 170 || f->queue != r->frame[i + 1].f.queue);
+	}
+	ixgbe_update_stats(&r->ix);
+	assert_int_equal(r->ix.stats.tx_packets, 5 * 45);
+	assert_int_equal(r->ix.stats.tx_bytes, 5 * 45 * 1518);
+	assert_int_equal(r->ix.stats.tx_dma_packets, 5);
+	assert_int_equal(r->ix.stats.txq_packets[3], 90);
+	assert_int_equal(r->ix.stats.pause_received, 0);
+	ixgbe_update_stats(&r->ix); /* reading cleared them */
+	assert_int_equal(r->ix.stats.tx_packets, 5 * 45);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+struct received {
+	u32 nr;
+	u64 bytes;
+	u32 next_seq;
+};
+
+static void take_frame(void *ctx, const u8 *data, u32 len)
+{
+	struct received *rx = ctx;
+	u32 seq = (u32)data[38] << 24 | data[39] << 16 | data[40] << 8 | data[41];
+
+	assert_int_equal(seq, rx->next_seq);
+	rx->next_seq += len - 66;
+	rx->bytes += len;
+	rx->nr++;
+}
+
+/* In the MAC: what is sent comes back, in order, at line rate; by interrupts this time. */
+static void loopback(void **state)
+{
+	struct rig *r = new_rig();
+	struct received rx = { .next_seq = 1 };
+	struct rig_shape s = rig_64k;
+	char err[300];
+	u32 irqs = 0;
+
+	(void)state;
+	r->cfg = ixgbe_default_config;
+	r->cfg.loopback = true;
+	r->cfg.promiscuous = true;
+	r->cfg.rx_ring = 64;
+	r->cfg.irq = true;
+	r->cfg.itr_us = 20;
+	rig_open(r);
+	assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), 0);
+	for (u32 i = 0; i < 8; i++, s.seq += 65160) {
+		assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+	}
+	while (nicdev_relax(r->dev, nicdev_now_ps(r->dev) + 1000 * US)) {
+		ixgbe_tx_clean(&r->ix.txq[0], 64);
+		if (!nicdev_irq_pending(r->dev, ixgbe_rx_vector(&r->ix, 0)))
+			continue;
+		irqs++;
+		ixgbe_rx_poll(&r->ix.rxq[0], 64, take_frame, &rx);
+		ixgbe_irq_rearm(&r->ix, ixgbe_rx_vector(&r->ix, 0));
+	}
+	assert_int_equal(rx.nr, 8 * 45);
+	assert_int_equal(rx.next_seq, 1 + 8 * 65160);
+	/* 443 us of frames, an interrupt each 20 us. */
+	assert_in_range(irqs, 15, 24);
+	assert_int_equal(r->nr_frames, 0);
+	ixgbe_update_stats(&r->ix);
+	assert_int_equal(r->ix.stats.rx_packets, 8 * 45);
+	assert_int_equal(r->ix.stats.rx_missed, 0);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+static void count_frame(void *ctx, const u8 *data, u32 len)
+{
+	(void)data;
+	*(u32 *)ctx += len;
+}
+
+/* A frame larger than a buffer, one for nobody, and more than there are buffers. */
+static void receive_limits(void **state)
+{
+	struct rig *r = new_rig();
+	u8 frame[1514] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	u32 bytes = 0;
+
+	(void)state;
+	r->cfg = ixgbe_default_config;
+	r->cfg.rx_ring = 64;
+	r->cfg.rx_buffer = 1024;
+	rig_open(r);
+	assert_int_equal(model_receive(r->m, nicdev_now_ps(r->dev), 0, frame, 1514), 0);
+	assert_int_equal(model_receive(r->m, nicdev_now_ps(r->dev), 0, frame, 100), 0);
+	rig_run_us(r, 10);
+	assert_int_equal(ixgbe_rx_poll(&r->ix.rxq[0], 64, count_frame, &bytes), 3);
+	assert_int_equal(bytes, 100);
+	assert_int_equal(r->ix.rxq[0].errors, 1);
+
+	frame[0] = 2; /* somebody else's */
+	assert_int_equal(model_receive(r->m, nicdev_now_ps(r->dev), 0, frame, 100), 0);
+	rig_run_us(r, 10);
+	assert_int_equal(ixgbe_rx_poll(&r->ix.rxq[0], 64, count_frame, &bytes), 0);
+
+	memcpy(frame, r->ix.mac, 6);
+	for (u32 i = 0; i < 80; i++)
+		assert_int_equal(model_receive(r->m, nicdev_now_ps(r->dev), 0, frame, 60), 0);
+	rig_run_us(r, 10);
+	bytes = 0;
+	assert_int_equal(ixgbe_rx_poll(&r->ix.rxq[0], 100, count_frame, &bytes), 63);
+	assert_int_equal(bytes, 63 * 60);
+	ixgbe_update_stats(&r->ix);
+	assert_int_equal(r->ix.stats.rx_missed, 17);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+/* Bits that never come, a port without a module, a device that goes away: told, in bounded time. */
+static void gives_up(void **state)
+{
+	static const struct {
+		struct model_params mp;
+		int ret;
+		const char *says;
+	} rows[] = {
+		{ { .no_auto_rd = true }, -ETIMEDOUT, "AUTO_RD" },
+		{ { .no_dmaidone = true }, -ETIMEDOUT, "DMAIDONE" },
+		{ { .no_reset = true }, -ETIMEDOUT, "CTRL.RST" },
+		{ { .no_enable = true }, -ETIMEDOUT, "TXDCTL.ENABLE" },
+		{ { .device = 0x57ae }, -ENODEV, "8086:57ae" },
+	};
+	struct rig *r = new_rig();
+	char err[300] = "";
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		r->mp = rows[i].mp;
+		rig_power_on(r);
+		assert_int_equal(
+			ixgbe_start(&r->ix, r->dev, &ixgbe_default_config, err, sizeof(err)),
+			rows[i].ret);
+		if (!strstr(err, rows[i].says))
+			fail_msg("'%s' does not say '%s'", err, rows[i].says);
+		assert_true(nicdev_now_ps(r->dev) < 3000 * SIM_PS_PER_MS);
+		rig_close(r);
+		memset(r, 0, sizeof(*r));
+	}
+	r->mp.no_link = true;
+	rig_open(r);
+	assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), -ETIMEDOUT);
+	assert_non_null(strstr(err, "no module"));
+	rig_no_violation(r);
+	model_surprise_removal(r->m);
+	assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), -ENODEV);
+	{
+		u64 begin = nicdev_now_ps(r->dev);
+
+		ixgbe_stop(&r->ix);
+		assert_true(nicdev_now_ps(r->dev) - begin < 1000 * SIM_PS_PER_MS);
+		assert_int_equal(ixgbe_start(&r->ix, r->dev, &r->cfg, err, sizeof(err)), -ENODEV);
+		assert_non_null(strstr(err, "gone"));
+	}
+	rig_close(r);
+	test_free(r);
+}
+
+/* What the chip cannot take never reaches it. */
+static void refused(void **state)
+{
+	struct ixgbe_config bad[] = {
+		[0 ... 11] = ixgbe_default_config,
+	};
+	struct rig *r = new_rig();
+	struct rig_shape s = rig_64k;
+	char err[300];
+
+	(void)state;
+	bad[0].tx_ring = 32;
+	bad[1].rx_ring = 8200;
+	bad[2].tx_ring = 100;
+	bad[3].wthresh = 9;
+	bad[4].hthresh = 0;
+	bad[5].head_wb = true, bad[5].wthresh = 1;
+	bad[6].itr_us = 1023;
+	bad[7].rx_buffer = 1500;
+	bad[8].max_desc_bytes = 16384;
+	bad[9].nr_txq = 0;
+	bad[10].txpbthresh_kb = 1;
+	bad[11].irq = true, bad[11].nr_txq = 16;
+	rig_power_on(r);
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++) {
+		err[0] = 0;
+		assert_int_equal(ixgbe_start(&r->ix, r->dev, &bad[i], err, sizeof(err)), -EINVAL);
+		assert_true(err[0]);
+	}
+	nicdev_arena_exit(&r->arena);
+	nicdev_close(r->dev);
+	memset(r, 0, sizeof(*r));
+
+	rig_open(r);
+	assert_int_equal(rig_post(r, 0, &s, 0, 1448), -E2BIG); /* 45 buffers and a header */
+	s.payload = 262144;
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), -EINVAL);
+	s.payload = 262143;
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+	s.payload = 65160;
+	s.mss = 1449;
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), -EINVAL);
+	s.mss = 0;
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), -EINVAL);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	rig_complete(r, 0, 1, 10);
+	/* A full ring says so, and takes it later. */
+	s = rig_64k;
+	for (u32 i = 0; i < 51; i++) /* 10 descriptors each, of 511 */
+		assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), -ENOSPC);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	rig_complete(r, 0, 1, 10);
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+	ixgbe_tx_kick(&r->ix.txq[0]);
+	rig_complete(r, 0, 51, 100);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+/* A burst of a TSO, a plain packet and a TSO: no field of one shows in another. */
+static void plain_between(void **state)
+{
+	struct rig *r = new_rig();
+	struct rig_shape s = rig_64k, plain = rig_64k;
+	struct ixgbe_desc alone[2], burst[2];
+	struct ixgbe_txq *q;
+
+	(void)state;
+	plain.payload = 1000;
+	plain.mss = 0;
+	rig_open(r);
+	q = &r->ix.txq[0];
+	assert_int_equal(rig_post(r, 0, &plain, 0, 1000), 0);
+	memcpy(alone, &q->desc[0], sizeof(alone));
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+	assert_int_equal(rig_post(r, 0, &plain, 0, 1000), 0);
+	memcpy(burst, &q->desc[q->next_to_use - 3], sizeof(burst));
+	assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
+	assert_memory_equal(&alone[0], &burst[0], sizeof(alone[0])); /* the context */
+	assert_int_equal(alone[1].lo, burst[1].lo);
+	assert_int_equal(alone[1].hi, burst[1].hi);
+	ixgbe_tx_kick(q);
+	rig_complete(r, 0, 4, 10);
+	rig_no_violation(r);
+	rig_close(r);
+	test_free(r);
+}
+
+/* The same seed gives the same run, to the last frame and picosecond. */
+static void deterministic(void **state)
+{
+	u64 hash[3];
+
+	(void)state;
+	for (u32 i = 0; i < 3; i++) {
+		struct rig *r = new_rig();
+
+		r->mp.seed = i / 2;
+		rig_open(r);
+		assert_int_equal(rig_post(r, 0, &rig_64k, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+		rig_complete(r, 0, 1, 10);
+		rig_run_us(r, 100);
+		hash[i] = model_trace_hash(r->m);
+		rig_close(r);
+		test_free(r);
+	}
+	assert_true(hash[0] == hash[1]);
+	assert_true(hash[0] != hash[2]);
+}
+
+/* The table: no device twice; only what ran here is called tested. */
+static void identification(void **state)
+{
+	(void)state;
+	for (u32 i = 0; i < nr_ixgbe_ids; i++) {
+		struct rig *r = new_rig();
+
+		for (u32 j = 0; j < i; j++)
+			assert_int_not_equal(ixgbe_ids[i].device, ixgbe_ids[j].device);
+		assert_ptr_equal(ixgbe_find_id(ixgbe_ids[i].device), &ixgbe_ids[i]);
+		r->mp.device = ixgbe_ids[i].device;
+		if (ixgbe_id_tested(&ixgbe_ids[i])) {
+			rig_open(r);
+			rig_no_violation(r);
+			rig_close(r);
+		}
+		test_free(r);
+	}
+	assert_null(ixgbe_find_id(0x10ed)); /* a virtual function */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bring_up),	  cmocka_unit_test(wire_time),
+		cmocka_unit_test(windows),	  cmocka_unit_test(completions),
+		cmocka_unit_test(wthresh_rest),	  cmocka_unit_test(queues),
+		cmocka_unit_test(loopback),	  cmocka_unit_test(receive_limits),
+		cmocka_unit_test(gives_up),	  cmocka_unit_test(refused),
+		cmocka_unit_test(plain_between),  cmocka_unit_test(deterministic),
+		cmocka_unit_test(identification),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
