@@ -7,17 +7,12 @@
 
 #define US SIM_PS_PER_US
 
-static struct rig *new_rig(void)
-{
-	return test_calloc(1, sizeof(struct rig));
-}
-
 /* All delays that the model draws, and power-on data: nothing is done wrong, whatever they are. */
 static void bring_up(void **state)
 {
 	(void)state;
 	for (u64 seed = 0; seed < 60; seed++) {
-		struct rig *r = new_rig();
+		struct rig *r = rig_new();
 		char err[300] = "";
 
 		r->mp.seed = seed;
@@ -34,14 +29,14 @@ static void bring_up(void **state)
 		assert_int_equal(ixgbe_start(&r->ix, r->dev, &r->cfg, err, sizeof(err)), 0);
 		rig_no_violation(r);
 		rig_close(r);
-		test_free(r);
+		free(r);
 	}
 }
 
 /* 64 KB at 10 Gbit/s: 45 frames of 1538 bytes with all that is around them. */
 static void wire_time(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	u64 begin, segment = nic_time_ps(1538, 10000), first, last;
 
 	(void)state;
@@ -60,7 +55,7 @@ static void wire_time(void **state)
 		assert_int_equal(r->frame[i].f.depart_ps - r->frame[i - 1].f.depart_ps, segment);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* The timing of sim/nic.h to the picosecond, and with it the windows that were computed for it. */
@@ -77,7 +72,7 @@ static void windows(void **state)
 
 	(void)state;
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct rig *r = new_rig();
+		struct rig *r = rig_new();
 		struct nic_params p = *nic_preset(rows[i].preset);
 		struct model_times t;
 		struct nic_lone lone;
@@ -105,7 +100,7 @@ static void windows(void **state)
 				(1000 + rows[i].window_us + 1) * US);
 		rig_no_violation(r);
 		rig_close(r);
-		test_free(r);
+		free(r);
 	}
 }
 
@@ -122,7 +117,7 @@ static void completions(void **state)
 
 	(void)state;
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct rig *r = new_rig();
+		struct rig *r = rig_new();
 		u32 posted = 0, done = 0;
 
 		r->mp.seed = i;
@@ -151,14 +146,14 @@ static void completions(void **state)
 		}
 		rig_no_violation(r);
 		rig_close(r);
-		test_free(r);
+		free(r);
 	}
 }
 
 /* A lone packet below WTHRESH: its DD comes with the moderation's end, later by that much. */
 static void wthresh_rest(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	struct rig_shape s = rig_64k;
 	struct model_times t;
 
@@ -201,13 +196,13 @@ static void wthresh_rest(void **state)
 		assert_non_null(strstr(text, "DMAR"));
 	}
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* Four queues: each its own ring; segments of equal packets alternate. */
 static void queues(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	u32 next[4] = { 0 };
 
 	(void)state;
@@ -246,7 +241,7 @@ static void queues(void **state)
 	assert_int_equal(r->ix.stats.tx_packets, 5 * 45);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 struct received {
@@ -269,7 +264,7 @@ static void take_frame(void *ctx, const u8 *data, u32 len)
 /* In the MAC: what is sent comes back, in order, at line rate; by interrupts this time. */
 static void loopback(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	struct received rx = { .next_seq = 1 };
 	struct rig_shape s = rig_64k;
 	char err[300];
@@ -306,7 +301,7 @@ static void loopback(void **state)
 	assert_int_equal(r->ix.stats.rx_missed, 0);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 static void count_frame(void *ctx, const u8 *data, u32 len)
@@ -318,7 +313,7 @@ static void count_frame(void *ctx, const u8 *data, u32 len)
 /* A frame larger than a buffer, one for nobody, and more than there are buffers. */
 static void receive_limits(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	u8 frame[1514] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	u32 bytes = 0;
 
@@ -350,7 +345,7 @@ static void receive_limits(void **state)
 	assert_int_equal(r->ix.stats.rx_missed, 17);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* Bits that never come, a port without a module, a device that goes away: told, in bounded time. */
@@ -367,7 +362,7 @@ static void gives_up(void **state)
 		{ { .no_enable = true }, -ETIMEDOUT, "TXDCTL.ENABLE" },
 		{ { .device = 0x57ae }, -ENODEV, "8086:57ae" },
 	};
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	char err[300] = "";
 
 	(void)state;
@@ -399,7 +394,7 @@ static void gives_up(void **state)
 		assert_non_null(strstr(err, "gone"));
 	}
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* What the chip cannot take never reaches it. */
@@ -408,7 +403,7 @@ static void refused(void **state)
 	struct ixgbe_config bad[] = {
 		[0 ... 11] = ixgbe_default_config,
 	};
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	struct rig_shape s = rig_64k;
 	char err[300];
 
@@ -460,13 +455,13 @@ static void refused(void **state)
 	rig_complete(r, 0, 51, 100);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* A burst of a TSO, a plain packet and a TSO: no field of one shows in another. */
 static void plain_between(void **state)
 {
-	struct rig *r = new_rig();
+	struct rig *r = rig_new();
 	struct rig_shape s = rig_64k, plain = rig_64k;
 	struct ixgbe_desc alone[2], burst[2];
 	struct ixgbe_txq *q;
@@ -489,7 +484,7 @@ static void plain_between(void **state)
 	rig_complete(r, 0, 4, 10);
 	rig_no_violation(r);
 	rig_close(r);
-	test_free(r);
+	free(r);
 }
 
 /* The same seed gives the same run, to the last frame and picosecond. */
@@ -499,7 +494,7 @@ static void deterministic(void **state)
 
 	(void)state;
 	for (u32 i = 0; i < 3; i++) {
-		struct rig *r = new_rig();
+		struct rig *r = rig_new();
 
 		r->mp.seed = i / 2;
 		rig_open(r);
@@ -509,7 +504,7 @@ static void deterministic(void **state)
 		rig_run_us(r, 100);
 		hash[i] = model_trace_hash(r->m);
 		rig_close(r);
-		test_free(r);
+		free(r);
 	}
 	assert_true(hash[0] == hash[1]);
 	assert_true(hash[0] != hash[2]);
@@ -520,7 +515,7 @@ static void identification(void **state)
 {
 	(void)state;
 	for (u32 i = 0; i < nr_ixgbe_ids; i++) {
-		struct rig *r = new_rig();
+		struct rig *r = rig_new();
 
 		for (u32 j = 0; j < i; j++)
 			assert_int_not_equal(ixgbe_ids[i].device, ixgbe_ids[j].device);
@@ -531,7 +526,7 @@ static void identification(void **state)
 			rig_no_violation(r);
 			rig_close(r);
 		}
-		test_free(r);
+		free(r);
 	}
 	assert_null(ixgbe_find_id(0x10ed)); /* a virtual function */
 }

@@ -30,6 +30,15 @@ struct rig {
 	u32 nr_frames;
 };
 
+/* Zeroed; free() it. */
+static inline struct rig *rig_new(void)
+{
+	struct rig *r = aligned_alloc(64, ALIGN(sizeof(*r), 64));
+
+	assert_non_null(r);
+	return memset(r, 0, sizeof(*r));
+}
+
 static inline void rig_partner(void *ctx, const struct model_frame *f)
 {
 	struct rig *r = ctx;
