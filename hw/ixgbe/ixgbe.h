@@ -171,6 +171,9 @@ void *ixgbe_tx_header(struct ixgbe_txq *q, u64 *iova);
 /* How many of the oldest packets, BUDGET at most, are completed since the last call. */
 u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget);
 
+/* How many the next call would find, 64 at most; for the consumer. */
+u32 ixgbe_tx_peek(const struct ixgbe_txq *q);
+
 /* Packets that are posted and not completed; exact for the consumer. */
 static __always_inline u64 ixgbe_tx_pending(const struct ixgbe_txq *q)
 {

@@ -158,7 +158,8 @@ static bool head_covers(const struct ixgbe_txq *q, u32 head, u32 first, u32 eop)
 	return done > (eop + q->nr - first) % q->nr;
 }
 
-u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget)
+/* How many of the oldest packets are done, BUDGET at most; where the next begins in *NEXT. */
+static u32 count_done(const struct ixgbe_txq *q, u32 budget, u32 *next)
 {
 	u32 n = 0, head = 0, first = q->next_to_clean;
 	u64 pending = ixgbe_tx_pending(q);
@@ -175,12 +176,27 @@ u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget)
 		first = ring_next(q->nr, eop);
 		n++;
 	}
+	*next = first;
+	return n;
+}
+
+u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget)
+{
+	u32 next, n = count_done(q, budget, &next);
+
 	if (n) {
 		q->cleaned += n;
 		q->progress_ps = nicdev_now_ps(q->ix->dev);
-		__atomic_store_n(&q->next_to_clean, first, __ATOMIC_RELEASE);
+		__atomic_store_n(&q->next_to_clean, next, __ATOMIC_RELEASE);
 	}
 	return n;
+}
+
+u32 ixgbe_tx_peek(const struct ixgbe_txq *q)
+{
+	u32 next;
+
+	return count_done(q, 64, &next);
 }
 
 bool ixgbe_tx_hung(struct ixgbe_txq *q, char *text, size_t len)

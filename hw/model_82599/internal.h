@@ -79,7 +79,7 @@ struct model_82599 {
 	u32 reg[IXGBE_REG_BYTES / 4];
 	u16 command;
 	u64 reset_until_ps, ard_ps, dmaidone_ps;
-	bool ard_seen, dmaidone_seen, tcpflg_seen, secrx_seen, gone, lpbk;
+	bool ard_seen, dmaidone_seen, tcpflg_seen, secrx_seen, gone, lpbk, closing;
 	bool link_up, link_lost; /* lost since LINKS was read */
 	u64 link_ps;
 	u32 gssr_firmware;

@@ -331,7 +331,9 @@ static void op_close(struct nicdev *dev)
 {
 	struct model_82599 *m = to_model(dev);
 
-	while (vtime_step(&m->vt)) /* frames under way are freed by their events */
+	m->epoch++; /* events under way only free what they hold */
+	m->closing = true;
+	while (vtime_step(&m->vt))
 		;
 	tx_reset(m);
 	if (m->nic_ready)
@@ -396,6 +398,34 @@ int model_open(const struct model_params *p, struct model_82599 **out, char *err
 struct nicdev *model_nicdev(struct model_82599 *m)
 {
 	return &m->dev;
+}
+
+struct call {
+	struct model_82599 *m;
+	void (*fn)(void *ctx);
+	void *ctx;
+};
+
+static void run_call(void *ctx, u32 unused)
+{
+	struct call c = *(struct call *)ctx;
+
+	(void)unused;
+	free(ctx);
+	if (!c.m->closing)
+		c.fn(c.ctx);
+}
+
+void model_call_at(struct model_82599 *m, u64 at_ps, void (*fn)(void *ctx), void *ctx)
+{
+	struct call *c = malloc(sizeof(*c));
+
+	if (!c) {
+		m->vt.nomem = true;
+		return;
+	}
+	*c = (struct call){ m, fn, ctx };
+	vtime_post(&m->vt, at_ps, EV_STATE, run_call, c, 0);
 }
 
 void model_surprise_removal(struct model_82599 *m)

@@ -68,6 +68,9 @@ struct nicdev *model_nicdev(struct model_82599 *m);
  */
 int model_receive(struct model_82599 *m, u64 at_ps, u32 queue, const void *data, u32 len);
 
+/* FN(CTX) runs at AT_PS, not before now: a partner's timers. */
+void model_call_at(struct model_82599 *m, u64 at_ps, void (*fn)(void *ctx), void *ctx);
+
 /* How often V has happened, and all together. */
 u32 model_violations(const struct model_82599 *m, enum model_violation v);
 u32 model_nr_violations(const struct model_82599 *m);
