@@ -73,6 +73,8 @@ static const struct flag flags[] = {
 	  "memory node of each role (default: 0 for all)" },
 	{ "skb_pages", NUMBER, NO_MODE, CASE, 1, MAX_PAGES, "N",
 	  "pages of each node's zone, rounded up to 1024 (default: what the case needs)" },
+	{ "skb_control", TEXT, NO_MODE, M(SAMPLE), 0, 0, "CTL,ACK",
+	  "tell a profiler when batches begin and end: perf's --control fifo:CTL,ACK" },
 	{ "skb_oversubscribe", NONE, NO_MODE, TIMED, 0, 0, "",
 	  "let roles share a CPU; such a result is marked" },
 	{ "skb_alloc", TEXT, NO_MODE, M(GBENCH), 0, 0, "WORD",
@@ -169,6 +171,8 @@ static enum bench_status take(const struct flag *flag, const char *value, struct
 		o->nodes = value;
 	} else if (!strcmp(flag->name, "skb_pages")) {
 		o->pages = ALIGN((size_t)number, (size_t)1024);
+	} else if (!strcmp(flag->name, "skb_control")) {
+		o->control = value;
 	} else if (!strcmp(flag->name, "skb_oversubscribe")) {
 		o->oversubscribe = true;
 	} else if (!strcmp(flag->name, "skb_alloc")) {

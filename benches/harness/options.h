@@ -39,6 +39,7 @@ struct bench_options {
 	const char
 		*alloc; /* Google Benchmark's face: another allocator than the default; or NULL */
 	size_t pages; /* of each zone; 0: what the case asks for */
+	const char *control; /* FIFOs of a profiler that wants to know when it is timed; or NULL */
 	bool oversubscribe;
 	char **gbench; /* argv[0] and what is Google Benchmark's, NULL-terminated */
 	int nr_gbench;

@@ -6,6 +6,7 @@
  * What is left to the caller: the pairing and the judgement. Repetitions inside one process are no samples.
  */
 #include "benches/harness/clock.h"
+#include "benches/harness/control.h"
 #include "benches/harness/crew.h"
 #include "benches/harness/json.h"
 #include "benches/harness/modes.h"
@@ -46,6 +47,8 @@ struct sample {
 	double whole
 		[ROLE_BUSY]; /* WALL, BUSY and CPU of all batches together, kept or not, ns an operation */
 	struct bench_report report;
+	struct control control; /* only if listened to */
+	bool listened;
 	double startup_ms;
 };
 
@@ -124,7 +127,18 @@ static void tell(struct sample *s, const double row[NR_ROWS])
 	}
 }
 
-static void run_batches(struct sample *s, unsigned int warmup)
+/* A batch that a profiler is told of, if there is one. */
+static enum bench_status timed_batch(struct sample *s, struct role_time *t)
+{
+	enum bench_status status = s->listened ? control_enable(&s->control) : BENCH_OK;
+
+	if (status)
+		return status;
+	crew_batch(&s->crew, s->run_n, t);
+	return s->listened ? control_disable(&s->control) : BENCH_OK;
+}
+
+static enum bench_status run_batches(struct sample *s, unsigned int warmup)
 {
 	struct role_time t[BENCH_MAX_ROLES];
 
@@ -133,9 +147,11 @@ static void run_batches(struct sample *s, unsigned int warmup)
 		crew_batch(&s->crew, s->run_n, t);
 	for (unsigned int b = 0; b < s->batches; b++) {
 		double row[NR_ROWS];
+		enum bench_status status = timed_batch(s, t);
 		bool counts;
 
-		crew_batch(&s->crew, s->run_n, t);
+		if (status)
+			return status;
 		measure(s, t, row);
 		for (unsigned int i = 0; i < ROLE_BUSY; i++)
 			s->whole[i] += row[i] / s->batches;
@@ -147,6 +163,7 @@ static void run_batches(struct sample *s, unsigned int warmup)
 	}
 	for (unsigned int i = 0; i < NR_ROWS; i++)
 		sort_values(s->row[i], s->told);
+	return BENCH_OK;
 }
 
 static void print_quantiles(struct json *j, const char *key, const double *v, unsigned int nr)
@@ -268,6 +285,13 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 	else
 		json_null(&j, "env_pad");
 	bench_report_print(&j, &s->report);
+	if (s->listened) {
+		json_open(&j, "control", '{');
+		json_long(&j, "pairs", (long long)s->control.pairs);
+		json_fixed(&j, "ns_per_pair",
+			   (double)s->control.ns / (double)max(s->control.pairs, (u64)1), 0);
+		json_close(&j, '{');
+	}
 	json_close(&j, '{');
 	return bench_printed(&j, BENCH_OK);
 }
@@ -292,7 +316,7 @@ static enum bench_status take_sample(struct sample *s, const struct bench_option
 	if (s->n) {
 		s->run_n =
 			s->n + (u64)(((unsigned __int128)s->n * o->inject_milli + 99999) / 100000);
-		run_batches(s, o->warmup);
+		status = run_batches(s, o->warmup);
 	} else {
 		status = no_count(&s->session);
 	}
@@ -309,14 +333,24 @@ enum bench_status bench_sample(const struct bench_options *o)
 	s.batches = o->batches;
 	if (!alloc_rows(&s))
 		return bench_fail(BENCH_IMPOSSIBLE, o->name, "no memory for %u batches", s.batches);
+	if (o->control) {
+		status = control_open(&s.control, o->control, o->name);
+		if (status)
+			goto out;
+		s.listened = true;
+	}
 	status = bench_session_open(&s.session, o);
 	if (!status) {
+		s.session.named = s.listened;
 		status = take_sample(&s, o, start_ns);
 		bench_report_take(&s.report, &s.session.c);
 		status = bench_session_close(&s.session, status);
 	}
 	if (!status)
 		status = print_sample(&s, o);
+	if (s.listened)
+		control_close(&s.control);
+out:
 	free(s.row[0]);
 	return status;
 }

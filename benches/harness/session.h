@@ -23,6 +23,7 @@ struct bench_session {
 	struct bench_case c;
 	struct bench_place place;
 	bool shared; /* roles share CPUs */
+	bool named; /* each thread bears its role's name, for a profiler to show */
 };
 
 /* Reads --skb_cpus and --skb_nodes, or this machine's default. */

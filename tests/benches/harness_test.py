@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 
 BENCH = os.environ["SELFTEST_BENCH"]
@@ -74,7 +75,7 @@ class Flags(HarnessTest):
         self.assertEqual(done.stderr, "")
         for flag in ("list", "sample=NAME", "calibrate=NAME", "check=NAME", "instructions=NAME", "ledger=NAME",
                      "machine", "context", "n=N", "batches=N", "warmup=N", "inject=PCT", "cpus=LIST", "nodes=LIST",
-                     "pages=N", "oversubscribe", "alloc=WORD"):
+                     "pages=N", "control=CTL,ACK", "oversubscribe", "alloc=WORD"):
             self.assertIn(f"--skb_{flag} ", done.stdout)
         self.assertIn("--benchmark_", done.stdout)
 
@@ -92,6 +93,7 @@ class Flags(HarnessTest):
                 (["--skb_sample=self/inc", "--skb_alloc=glibc"], "no effect"),
                 (["--skb_check=self/inc", "--skb_oversubscribe"], "no effect"),
                 (["--skb_batches=5"], "no effect"),
+                (["--skb_check=self/inc", "--skb_control=a,b"], "no effect"),
                 (["--skb_sample=self/inc", "--benchmark_filter=x"], "not together"),
                 (["--skb_sample=self/inc", "stray"], "not together"),
                 (["--skb_instructions=self/inc"], "needs --skb_n"),
@@ -362,6 +364,110 @@ class Sample(HarnessTest):
         if answer["status"] != "ok":
             self.skipTest(f"not measured: {answer['reason']}")
         print(f"an empty span: {answer['wall']['p33']:.3f} ns an operation (wall, p33 of {answer['kept']} batches)")
+
+
+class Profiler(threading.Thread):
+    """The other end of --skb_control: notes what it is told and answers each line with ANSWER."""
+
+    def __init__(self, directory, answer=b"ack\n\0", answers=None):
+        super().__init__(daemon=True)
+        self.paths = [os.path.join(directory, name) for name in ("ctl", "ack")]
+        for path in self.paths:
+            os.mkfifo(path)
+        self.ctl, self.ack = (os.open(path, os.O_RDWR) for path in self.paths)
+        self.answer, self.answers = answer, answers
+        self.said = []
+        self.names = None
+        self.process = None
+        self.start()
+
+    @property
+    def flag(self):
+        return "--skb_control=" + ",".join(self.paths)
+
+    def run(self):
+        while self.answers is None or self.answers > len(self.said):
+            text = os.read(self.ctl, 100).decode()
+            if text == "end\n":
+                break
+            self.said.append(text)
+            if self.process and self.names is None:
+                base = f"/proc/{self.process.pid}/task"
+                self.names = []
+                for tid in sorted(os.listdir(base), key=int):
+                    with open(f"{base}/{tid}/comm", encoding="utf-8") as comm:
+                        self.names.append(comm.read().strip())
+            os.write(self.ack, self.answer)
+        os.close(self.ctl)
+        os.close(self.ack)
+
+    def end(self):
+        if self.is_alive():
+            handle = os.open(self.paths[0], os.O_RDWR)
+            os.write(handle, b"end\n")
+            self.join(10)
+            os.close(handle)
+
+
+class Control(HarnessTest):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = scratch.name
+
+    def profiler(self, **how):
+        profiler = Profiler(self.scratch, **how)
+        self.addCleanup(profiler.end)
+        return profiler
+
+    def test_each_batch_is_told(self):
+        for answer in (b"ack\n\0", b"ack\n"):  # perf's, and a plainer one
+            with self.subTest(answer), tempfile.TemporaryDirectory() as scratch:
+                profiler = Profiler(scratch, answer)
+                got = self.answer("--skb_sample=self/inc", "--skb_n=1000", "--skb_batches=7", profiler.flag)
+                profiler.end()
+                self.assertEqual(profiler.said, ["enable\n", "disable\n"] * 7)
+                self.assertEqual(got["control"]["pairs"], 7)
+                self.assertGreater(got["control"]["ns_per_pair"], 0)
+        self.assertNotIn("control", self.answer("--skb_sample=self/inc", "--skb_n=1000"))
+
+    @needs_two_cpus
+    def test_threads_bear_their_roles_names(self):
+        profiler = self.profiler()
+        profiler.process = subprocess.Popen(
+            [*LAUNCHER, BENCH, "--skb_sample=self/inc/threads:2", "--skb_n=1000", profiler.flag],
+            stdout=subprocess.PIPE, text=True)
+        profiler.process.communicate(timeout=60)
+        self.assertEqual(profiler.process.returncode, 0)
+        # clang's thread sanitizer runs a thread of its own.
+        self.assertEqual([name for name in profiler.names if name in ("first", "second")], ["first", "second"])
+
+    def test_no_profiler(self):
+        paths = [os.path.join(self.scratch, name) for name in ("a", "b")]
+        flag = "--skb_control=" + ",".join(paths)
+        self.refused(4, "a: No such file", "--skb_sample=self/inc", flag)
+        os.mkfifo(paths[0])
+        self.refused(4, "a: no profiler reads it", "--skb_sample=self/inc", flag)
+        handle = os.open(paths[0], os.O_RDWR)
+        self.refused(4, "b: No such file", "--skb_sample=self/inc", flag)
+        os.close(handle)
+
+    def test_wrong_names(self):
+        for text in ("ctl", ",ack", "ctl,", ",", "x" * 5000 + ",y"):
+            with self.subTest(text[:10]):
+                self.refused(2, "two FIFOs", "--skb_sample=self/inc", f"--skb_control={text}")
+
+    def test_a_profiler_that_ends(self):
+        profiler = self.profiler(answers=3)
+        self.refused(5, "the profiler has gone", "--skb_sample=self/inc", "--skb_n=1000", profiler.flag)
+        self.assertEqual(len(profiler.said), 3)
+
+    def test_a_profiler_that_answers_nonsense(self):
+        for answer in (b"no\n", b"acknowledged and understood\n", b"\n"):
+            with self.subTest(answer), tempfile.TemporaryDirectory() as scratch:
+                profiler = Profiler(scratch, answer)
+                self.refused(5, "answered 'enable' with", "--skb_sample=self/inc", "--skb_n=1000", profiler.flag)
+                profiler.end()
 
 
 class Machine(HarnessTest):

@@ -13,6 +13,7 @@
  *   self/hang     never ends its span
  *   self/events   a known number of each thing that the ledger counts
  *   self/page     takes and frees a page and an object of the model
+ *   self/setup    much work and many page faults before and after the timing, little in it
  */
 #include "benches/harness/bench.h"
 
@@ -22,6 +23,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static const char *const no_yes[] = { "no", "yes", NULL };
@@ -573,6 +575,75 @@ static const struct bench_op page = {
 	.pages = pages_page,
 };
 
+/* self/setup: what a profile of the timed region must not show. */
+
+#define SETUP_BYTES (16u << 20)
+
+/* A page fault for each page of SETUP_BYTES, then 100 ms of work. */
+__attribute__((noinline)) void self_heavy_setup(void);
+void self_heavy_setup(void)
+{
+	volatile char *fresh =
+		mmap(NULL, SETUP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u64 start = bench_ticks();
+	double ticks = 100e6 / bench_tick_ns();
+
+	BUG_ON(fresh == MAP_FAILED);
+	madvise((void *)fresh, SETUP_BYTES, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < SETUP_BYTES; i += 4096)
+		fresh[i] = 1;
+	munmap((void *)fresh, SETUP_BYTES);
+	while ((double)(bench_ticks() - start) < ticks)
+		cpu_relax();
+}
+
+/* Ten dependent steps an operation, in a function of its own. */
+__attribute__((noinline)) u64 self_light_step(u64 v);
+u64 self_light_step(u64 v)
+{
+	for (int i = 0; i < 10; i++) {
+		v = v * 6364136223846793005u + 1442695040888963407u;
+		bench_use(v);
+	}
+	return v;
+}
+
+static void span_setup(void *ctx, u64 n)
+{
+	struct self *s = ctx;
+
+	while (n--)
+		s->ops = self_light_step(s->ops);
+}
+
+static int check_setup(void *ctx, char *err, size_t errlen)
+{
+	self_heavy_setup();
+	return always_right(ctx, err, errlen);
+}
+
+static int prepare_setup(const struct bench_args *args, struct bench_case *out, char *err,
+			 size_t errlen)
+{
+	self_heavy_setup();
+	if (make(out, (unsigned int)bench_arg(args, "threads"), span_setup, err, errlen))
+		return -ENOMEM;
+	out->check = check_setup;
+	return 0;
+}
+
+static const struct bench_key setup_keys[] = {
+	{ .name = "threads", .lo = 1, .hi = 1, .def = "1", .grid = "1", .help = "threads" },
+	{ .name = NULL },
+};
+
+static const struct bench_op setup = {
+	.name = "self/setup",
+	.summary = "heavy before and after the timing, light in it",
+	.keys = setup_keys,
+	.prepare = prepare_setup,
+};
+
 /* A program with nothing registered, or with a table that is wrong: what bench_register() catches. */
 static const struct bench_key bad_keys[] = {
 	{ .name = "size", .lo = 1, .hi = 4, .def = "9", .grid = "1,2", .help = "bytes" },
@@ -589,7 +660,7 @@ int main(int argc, char **argv)
 {
 	static const struct bench_op *const ops[] = { &inc,   &empty,  &count,	&wait_op,
 						      &apart, &fail,   &refuse, &crash,
-						      &hang,  &events, &page };
+						      &hang,  &events, &page,	&setup };
 	const char *mistake = getenv("SELFTEST_MISTAKE");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
