@@ -14,9 +14,10 @@ from .children import kill_group
 from .errors import FAILED, IMPOSSIBLE, UserError
 from .tree import repo_root
 
-__all__ = ["repo_root", "build_dir", "bench_binary", "ensure_built"]
+__all__ = ["repo_root", "build_dir", "bench_binary", "ensure_built", "ensure_prof"]
 
 LOG = "skbench-build.log"
+PROF_VARIABLE = "SKBENCH_PROF"  # the program skb-prof, instead of a build of it
 TAIL_LINES = 30
 
 
@@ -48,6 +49,47 @@ def ensure_built(preset="release", quiet=False, targets=None, root=None):
                 _run(command, log, log_path, show, root)
         show.done()
     return directory
+
+
+def ensure_prof(quiet=False):
+    """Builds skb-prof, a project of its own (prof/CMakeLists.txt), with the libperf that it needs; returns its path.
+
+    Raises UserError with IMPOSSIBLE where libperf is not to be had.
+    """
+    from . import libperf
+
+    given = os.environ.get(PROF_VARIABLE)
+    if given:
+        return given
+    library, package = libperf.ensure(quiet)
+    root = repo_root()
+    directory = build_dir("prof")
+    directory.parent.mkdir(exist_ok=True)
+    show = _Progress("skb-prof", enabled=not quiet and sys.stderr.isatty())
+    with _locked(directory.parent / ".prof.lock", show):
+        directory.mkdir(exist_ok=True)
+        log_path = directory / LOG
+        with open(log_path, "w", encoding="utf-8") as log:
+            for command in _prof_commands(directory, library, package, root):
+                _run(command, log, log_path, show, root)
+        show.done()
+    return directory / "skb-prof"
+
+
+def _prof_commands(directory, library, package, root):
+    cache = directory / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8", errors="replace") if cache.exists() else ""
+    fresh = f"CMAKE_HOME_DIRECTORY:INTERNAL={root}/prof\n" not in text
+    if fresh or f"PROF_LIBPERF:PATH={library}\n" not in text or not (directory / "build.ninja").exists():
+        yield ["cmake", *(["--fresh"] if fresh and text else []), "-G", "Ninja", "-S", str(root / "prof"), "-B",
+               str(directory), f"-DPROF_LIBPERF={library}", f"-DPROF_LIBPERF_VERSION={libperf_name(package)}"]
+    yield ["cmake", "--build", str(directory)]
+
+
+def libperf_name(package):
+    from . import libperf
+
+    return f"{libperf.PACKAGE} {package}"
 
 
 def _commands(preset, directory, targets, root):

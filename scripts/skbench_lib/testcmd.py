@@ -14,7 +14,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 from . import children
-from .build import LOG, build_dir, ensure_built
+from .build import LOG, build_dir, ensure_built, ensure_prof
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .files import text_stream, write_json
 from .tree import repo_root, revision
@@ -77,6 +77,8 @@ def plan(args):
         yield from preset_steps("release")
         if not args.quick:
             yield from preset_steps("release-clang")
+            yield "build prof", build_prof
+            yield "ctest prof", ctest, "prof"
             # Before the scripts' tests, some of which need the kernel that it brings.
             yield "oracle", oracle
         yield "python", python_tests
@@ -241,6 +243,21 @@ def build(run, title, preset):
             run.log(title).write_bytes((build_dir(preset) / LOG).read_bytes())
         raise
     del run.broken_builds[preset]
+    yield Test(title, PASSED)
+
+
+def build_prof(run, title):
+    """One test: skb-prof builds, where the packages that it needs are there."""
+    run.broken_builds["prof"] = "skb-prof does not build"
+    try:
+        ensure_prof()
+    except UserError as error:
+        if error.status == IMPOSSIBLE:
+            run.broken_builds["prof"] = str(error)
+        else:
+            run.log(title).write_bytes((build_dir("prof") / LOG).read_bytes())
+        raise
+    del run.broken_builds["prof"]
     yield Test(title, PASSED)
 
 

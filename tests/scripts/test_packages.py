@@ -62,7 +62,7 @@ for word in "$@"; do echo "$word"; done >>{self.installed}""")
     def packages(*groups):
         lines = (SCRIPTS / "packages.txt").read_text().splitlines()
         fields = [line.split(None, 2) for line in lines if line and not line.startswith("#")]
-        return [name for name, group, _ in fields if group in groups]
+        return [name for name, group, _ in fields if set(group.split(",")) & set(groups)]
 
     def calls(self, word):
         return [line for line in self.log.read_text().splitlines() if f" {word}" in line]
@@ -95,6 +95,18 @@ class Install(Machine):
         self.have(*self.packages("tool", "run"))
         self.assertEqual(self.run_it("install-packages", "oracle").returncode, 0)
         self.assertTrue(self.calls("install")[0].endswith(" " + " ".join(own)))
+
+    def test_a_profile_needs_what_nothing_else_does(self):
+        own = self.packages("profile")
+        self.assertIn("linux-source-6.1", own)
+        self.assertIn("make", set(own) & set(self.packages("oracle")))
+        self.have(*self.packages("tool", "run"))
+        for words in (["profile", "self/inc"], ["run", "--counters"]):
+            with self.subTest(words):
+                done = self.run_it("skbench", *words, SKBENCH_NO_INSTALL="1")
+                self.assertEqual(done.returncode, 4)
+                self.assertTrue(done.stderr.endswith(" " + " ".join(own) + "\n"), done.stderr)
+        self.assertEqual(self.run_it("skbench", "run", "--help", SKBENCH_NO_INSTALL="1").returncode, 0)
 
     def test_g_plus_plus_is_no_pattern(self):
         self.have(*[p for p in self.packages("tool", "run") if p != "g++"], "g")
@@ -181,14 +193,14 @@ class List(unittest.TestCase):
         for line in (SCRIPTS / "packages.txt").read_text().splitlines():
             if line and not line.startswith("#"):
                 name, group, reason = line.split(None, 2)
-                self.assertIn(group, ("tool", "run", "test", "oracle"))
+                self.assertLessEqual(set(group.split(",")), {"tool", "run", "test", "oracle", "profile"})
                 self.assertTrue(reason)
                 names.append(name)
         self.assertEqual(len(names), len(set(names)))
 
     @unittest.skipUnless(os.path.exists("/usr/bin/apt-cache"), "apt-cache is missing: use a Debian system")
     def test_debian_knows_them(self):
-        names = Machine.packages("tool", "run", "test")
+        names = Machine.packages("tool", "run", "test", "oracle", "profile")
         shown = subprocess.run(["apt-cache", "policy", *names], capture_output=True, text=True).stdout
         for name in names:
             with self.subTest(name):
