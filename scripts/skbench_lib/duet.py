@@ -33,6 +33,10 @@ class Side:
         self.label = label
         self.inject = inject
 
+    def binary_of(self, pair):
+        """The binary that pair number PAIR runs: there is but one."""
+        return self.binary
+
 
 class Pair:
     """Two samples: `first` is "a" or "b", `a` and `b` the bench's answers, `pad_a` and `pad_b` their paddings."""
@@ -147,7 +151,8 @@ def summary(values):
 def process_sampler(cpus=None):
     """The sampler for real runs: starts one bench process a sample."""
     def sample(side, cell, pad):
-        return side.binary.sample(side.case, cell.n, pad, batches=cell.batches, cpus=cpus, inject=side.inject)
+        binary = side.binary_of(len(cell.pairs)) if isinstance(cell, Cell) else side.binary
+        return binary.sample(side.case, cell.n, pad, batches=cell.batches, cpus=cpus, inject=side.inject)
     return sample
 
 

@@ -6,11 +6,15 @@ timed. The others are timed as duets with an A/A control beside them; what regre
 processes, and fails only if it regresses again at 0.05 over the number of all timed cases.
 """
 
+import contextlib
 import math
+import pathlib
 import random
 import sys
+import tempfile
 
-from . import benchbin, children, codehash, compare, compare_report, duet, fingerprint, icounts, run, sides, stats, table, worktrees
+from . import (benchbin, children, codehash, compare, compare_report, duet, fingerprint, icounts, layouts, run, sides,
+               stats, table, tree, worktrees)
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, UserError
 
 SCHEMA = "skbench-duet-1"
@@ -30,6 +34,9 @@ def add_parser(subparsers):
                         help=f"time for measuring, and as long again at most for the confirming run ({BUDGET_S:g})")
     parser.add_argument("--parallel", action="store_true",
                         help="run both sides of a pair at the same time on two CPUs, which they swap from pair to pair")
+    parser.add_argument("--layouts", metavar="K",
+                        help=f"link each side K times with its objects in random order, so that where code lies is part "
+                             f"of the noise (at least {stats.MIN_PAIRS})")
     parser.add_argument("--instructions", action="store_true",
                         help="count the instructions of each case with one role, too, about a second each; more fail")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
@@ -45,6 +52,30 @@ class ConfirmCell(duet.Cell):
 
     def half_width(self):
         return stats.half_width(self.interval(self.confidence))
+
+
+class LaidOut(duet.Side):
+    """A side with several links of its program; pair i runs link i, OFFSET further on, round and round."""
+
+    def __init__(self, binaries, case, label, offset=0):
+        super().__init__(binaries[0], case, label)
+        self.binaries, self.offset = binaries, offset
+
+    def binary_of(self, pair):
+        return self.binaries[(pair + self.offset) % len(self.binaries)]
+
+
+class LayoutCell(ConfirmCell):
+    """A cell of such sides. Pairs of the same two links share what their layouts do, so that they are one sample: the
+    median of their log ratios."""
+
+    def __init__(self, key, a, b, n, **how):
+        super().__init__(key, a, b, n, **how)
+        self.layouts = len(a.binaries)
+
+    def log_ratios(self):
+        groups = [[pair.log_ratio for pair in self.pairs[index::self.layouts]] for index in range(self.layouts)]
+        return [stats.median(group) for group in groups if group]
 
 
 class ParallelDuet(duet.Duet):
@@ -65,7 +96,7 @@ class ParallelDuet(duet.Duet):
         def one(which):
             side = cell.a if which == "a" else cell.b
             try:
-                return side.binary.sample(side.case, cell.n, pads[which], batches=cell.batches, cpus=[cpus[which]],
+                return side.binary_of(len(cell.pairs)).sample(side.case, cell.n, pads[which], batches=cell.batches, cpus=[cpus[which]],
                                           inject=side.inject)
             except (benchbin.Unmeasured, benchbin.NotPossible) as error:
                 return error
@@ -102,6 +133,7 @@ class Comparison:
         self.only = {compare.MISSING: [], compare.NEW: []}
         self.ledgers = sides.Side("base"), sides.Side("new")
         self.counted = {}, {}  # {name: icounts.Set} of both
+        self.links = {}  # name of a binary: (base's links, new's)
         self.identical = set()
         self.notes = []
         self.refused = {}
@@ -170,24 +202,49 @@ class Comparison:
                 row["case"] = now[row["case"]]
             self.counted[number].update(icounts.of_object(found, str(side.benches)))
 
+    def lay_out(self, directory, progress):
+        """Links the programs of what is to be timed anew, below DIRECTORY. The sides have seeds of their own, so that
+        equal code lies in other places on both."""
+        names = {name for case, (_, _, name) in self.pairs.items() if case not in self.identical | set(self.refused)}
+        for name in sorted(names):
+            self.links[name] = []
+            for side, binary, where in zip((self.base, self.new), self.binaries[name], ("base", "new")):
+                progress.say(f"{self.request.layouts} links of {name}, {where}")
+                paths = layouts.relink(binary.path, side.benches.parent, self.request.layouts,
+                                       f"{self.request.seed}/{where}", directory / where)
+                self.links[name].append([benchbin.BenchBinary(path) for path in paths])
+
+    def cell(self, case, old, now, name):
+        base, new = self.binaries[name]
+        if not self.links:
+            return duet.Cell(case, duet.Side(base, old, "base"), duet.Side(new, now, "new"), None)
+        links = self.links[name]
+        return LayoutCell(case, LaidOut(links[0], old, "base"), LaidOut(links[1], now, "new"), None)
+
+    def control(self, cell):
+        """The base against itself, and against its next link where there are several."""
+        key, a = f"control {cell.key}", cell.a
+        if not self.links:
+            return duet.Cell(key, a, a, cell.n)
+        return LayoutCell(key, a, LaidOut(a.binaries, a.case, "base", 1), cell.n)
+
     def plan(self, progress):
         """The cells to be timed."""
         for case, (old, now, name) in self.pairs.items():
             if case in self.identical or case in self.refused:
                 continue
             progress.say(f"calibration, case {len(self.cells) + 1}")
-            base, new = self.binaries[name]
-            cell = duet.Cell(case, duet.Side(base, old, "base"), duet.Side(new, now, "new"), None)
+            cell = self.cell(case, old, now, name)
             try:
                 cpus = self.request.cpus
-                cell.n = base.calibrate(old, cpus[:1] if self.request.parallel else cpus)
+                cell.n = cell.a.binary.calibrate(old, cpus[:1] if self.request.parallel else cpus)
             except benchbin.NotPossible as error:
                 self.refused[case] = str(error)
                 continue
             self.cells.append(cell)
         plain = [cell for cell in self.cells if not _contended(cell.key)] or self.cells
         step = max(1, len(plain) // SENTINELS)
-        self.controls = [duet.Cell(f"control {cell.key}", cell.a, cell.a, cell.n) for cell in plain[::step][:SENTINELS]]
+        self.controls = [self.control(cell) for cell in plain[::step][:SENTINELS]]
 
     def engine(self, cells, rng, progress):
         how = {"budget_s": self.request.budget_s, "progress": lambda engine: self.watch(engine, progress)}
@@ -213,7 +270,7 @@ class Comparison:
             return
         again = []
         for cell in suspects:
-            fresh = ConfirmCell(cell.key, cell.a, cell.b, cell.n, target=cell.target)
+            fresh = (LayoutCell if self.links else ConfirmCell)(cell.key, cell.a, cell.b, cell.n, target=cell.target)
             fresh.confidence = stats.family_confidence(len(self.cells))
             again.append(fresh)
         progress.what = "confirming"
@@ -291,12 +348,17 @@ class Comparison:
             "schema": SCHEMA, "command": "duet", "base": self.about(self.base), "new": self.about(self.new),
             "headings": [self.heading(self.base), self.heading(self.new)], "margin": stats.MARGIN,
             "confidence": stats.CONFIDENCE, "seed": seed, "parallel": self.request.parallel,
+            "layouts": self.request.layouts,
             "method": "pairs of processes in random order, median log ratio with its sign interval; regressions measured "
                       "twice", "control": control, "differing_identity": [], "identity_values": {}, "forced": False,
             "conditions": {}, "rows": rows, "ratios": [], "ledger": compare.judge_ledger(*self.ledgers),
             "instructions": icounts.judge(*self.counted),
             "partial": self.interrupted or self.failure is not None}
         report["new"]["notes"] += self.notes
+        if self.links:
+            report["base"]["notes"].append(
+                f"code placement is part of the noise: {self.request.layouts} links of each side, objects in random order "
+                f"with gaps, seed {seed}; pairs of the same two links are one sample")
         for entry in control:
             figures = compare_report.change_text(entry) if entry["ratio"] else ""
             report["base"]["notes"].append(f"A/A control {'held' if entry['held'] else 'FAILED'}: {figures}"
@@ -340,6 +402,7 @@ class Request:
         self.cpus = run.cpus_from(args.cpus)
         self.seed = run.seed_from(args.seed)
         self.parallel, self.instructions = args.parallel, args.instructions
+        self.layouts = None if args.layouts is None else run.integer(args.layouts, "--layouts", stats.MIN_PAIRS, 200)
         if self.parallel:
             self.cpus = self.cpus or fingerprint.allowed_cpus()
             if len(self.cpus) < 2:
@@ -356,11 +419,17 @@ def main(args):
     new = worktrees.build_revision(args.new) if args.new else worktrees.build_working_tree()
     comparison = Comparison(base, new, request)
     progress = run.Progress("duet")
-    with run.stoppable():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(run.stoppable())
         comparison.list_cases()
         comparison.count(progress)
         if request.instructions:
             comparison.count_instructions(progress)
+        if request.layouts:
+            place = tree.repo_root() / "build"
+            place.mkdir(exist_ok=True)
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="layouts-", dir=place))
+            comparison.lay_out(pathlib.Path(directory), progress)
         comparison.plan(progress)
         comparison.measure(progress)
     progress.clear()

@@ -145,6 +145,7 @@ class Instructions(unittest.TestCase):
         class Nothing:
             label = commit = date = "x" * 40
             dirty = parallel = False
+            layouts = None
             benches = pathlib.Path("build/release/benches")
             clear = say = staticmethod(lambda *args: None)
 
