@@ -195,6 +195,18 @@ static __always_inline void atomic_long_add(long i, atomic_long_t *v, enum skb_c
 	uatomic_add(&v->counter, i);
 }
 
+static __always_inline long atomic_long_add_return(long i, atomic_long_t *v, enum skb_class cls)
+{
+	skb_trace(SKB_RMW, cls, v, sizeof(*v));
+	return uatomic_add_return(&v->counter, i);
+}
+
+static __always_inline void atomic_long_set(atomic_long_t *v, long i, enum skb_class cls)
+{
+	skb_trace(SKB_STORE, cls, v, sizeof(*v));
+	uatomic_set(&v->counter, i);
+}
+
 static __always_inline long atomic_long_read(const atomic_long_t *v, enum skb_class cls)
 {
 	skb_trace(SKB_LOAD, cls, v, sizeof(*v));

@@ -2,37 +2,12 @@
 /*
  * Making sk_buffs: __alloc_skb() and build_skb().
  *
- * Kernel: net/core/skbuff.c. Left out: the per-CPU shell caches of NAPI, emergency reserves
- * (pfmemalloc).
+ * Kernel: net/core/skbuff.c. The same with a CPU's cache of shells: skb_napi.c. Left out: emergency
+ * reserves (pfmemalloc).
  */
 #include "skb/skb_head.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* What a new head and shell look like; bytes before tail are cleared, those behind are always
- * assigned. */
-static __always_inline void skb_init(struct sk_buff *skb, unsigned char *data, unsigned int size)
-{
-	struct skb_shared_info *shinfo;
-
-	memset(skb, 0, offsetof(struct sk_buff, tail));
-	skb->truesize = SKB_TRUESIZE(size);
-	refcount_set(&skb->users, 1, SKB_C_USERS);
-	skb->head = data;
-	skb->data = data;
-	skb->tail = 0;
-	skb->end = size;
-	skb->extensions = NULL;
-	skb->headers.mac_header = (u16)~0U;
-	skb->headers.transport_header = (u16)~0U;
-	skb->headers.alloc_cpu = smp_processor_id();
-
-	shinfo = skb_shinfo(skb);
-	memset(shinfo, 0, offsetof(struct skb_shared_info, dataref));
-	shinfo->destructor_arg = NULL;
-	atomic_set(&shinfo->dataref, 1, SKB_C_DATAREF);
-}
 
 static __always_inline struct sk_buff *do_alloc_skb(unsigned int size, bool fclone, int node,
 						    const enum skb_era era)

@@ -51,6 +51,30 @@ static __always_inline unsigned char *kmalloc_reserve(unsigned int *size, u32 *o
 	return data;
 }
 
+/* What a new head of SIZE bytes at DATA and a new shell look like; bytes before tail are cleared,
+ * those behind are always assigned. */
+static __always_inline void skb_init(struct sk_buff *skb, unsigned char *data, unsigned int size)
+{
+	struct skb_shared_info *shinfo;
+
+	memset(skb, 0, offsetof(struct sk_buff, tail));
+	skb->truesize = SKB_TRUESIZE(size);
+	refcount_set(&skb->users, 1, SKB_C_USERS);
+	skb->head = data;
+	skb->data = data;
+	skb->tail = 0;
+	skb->end = size;
+	skb->extensions = NULL;
+	skb->headers.mac_header = (u16)~0U;
+	skb->headers.transport_header = (u16)~0U;
+	skb->headers.alloc_cpu = smp_processor_id();
+
+	shinfo = skb_shinfo(skb);
+	memset(shinfo, 0, offsetof(struct skb_shared_info, dataref));
+	shinfo->destructor_arg = NULL;
+	atomic_set(&shinfo->dataref, 1, SKB_C_DATAREF);
+}
+
 static __always_inline void skb_free_head(struct sk_buff *skb)
 {
 	if (skb->head_frag)
@@ -115,12 +139,11 @@ static __always_inline void skb_copy_header(struct sk_buff *n, const struct sk_b
 	const struct skb_shared_info *from = skb_shinfo(skb);
 	struct skb_shared_info *to = skb_shinfo(n);
 	u32 object = n->headers.head_size;
-	u16 nid = n->headers.head_nid, alloc_cpu = n->headers.alloc_cpu;
+	u16 nid = n->headers.head_nid;
 
 	__copy_skb_header(n, skb);
 	n->headers.head_size = object;
 	n->headers.head_nid = nid;
-	n->headers.alloc_cpu = alloc_cpu;
 	to->gso_size = from->gso_size;
 	to->gso_segs = from->gso_segs;
 	to->gso_type = from->gso_type;
