@@ -76,10 +76,9 @@ struct tcp_ack_out {
 struct sock {
 	/* sock_common: what a lookup compares; written while nobody can find the socket */
 	u64 skc_addrpair ____cacheline_aligned; /* the peer's address, the own one */
-	u32 skc_hash;
 	u32 skc_portpair;
 	u8 skc_state; /* TCP_ESTABLISHED, TCP_CLOSE */
-	bool hashed;
+	bool sk_hashed; /* its owner's: it is in the table */
 	struct net *sk_net;
 	struct cds_lfht_node ehash_node;
 	void (*sk_data_ready)(struct sock *sk);
@@ -104,8 +103,8 @@ struct sock {
 	u32 room_reserved[3];
 	int sk_rcvbuf; /* @280, the patch makes it 288 */
 	struct {
-		int sleepers; /* readers that sleep until data is there */
-		unsigned int seq; /* what they sleep on */
+		atomic_t sleepers; /* readers that sleep until data is there */
+		atomic_t seq; /* what they sleep on */
 	} sk_wq;
 
 	/* tcp_sock: for each segment */
@@ -327,6 +326,12 @@ static __always_inline void sk_wmem_schedule(const enum skb_era era, struct sock
 		sk->sk_forward_alloc += pages << PAGE_SHIFT;
 		sk_memory_allocated_add(era, sk, pages);
 	}
+}
+
+/* The same for what was received. */
+static __always_inline void sk_rmem_schedule(const enum skb_era era, struct sock *sk, int size)
+{
+	sk_wmem_schedule(era, sk, size);
 }
 
 static __always_inline void sk_mem_charge(struct sock *sk, int size)

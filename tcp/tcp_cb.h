@@ -58,6 +58,9 @@ _Static_assert(sizeof(struct tcp_skb_cb) == 48, "the whole of cb");
 #define TCPHDR_RST 0x04
 #define TCPHDR_PSH 0x08
 #define TCPHDR_ACK 0x10
+#define TCPHDR_URG 0x20
+#define TCPHDR_ECE 0x40
+#define TCPHDR_CWR 0x80
 
 #define TCPCB_SACKED_ACKED   0x01
 #define TCPCB_SACKED_RETRANS 0x02

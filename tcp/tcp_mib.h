@@ -23,13 +23,13 @@ enum tcp_mib_item {
 
 	TCP_MIB_BACKLOGADD, /* sk_buffs appended to a backlog */
 	TCP_MIB_BACKLOGBYTES, /* their truesize */
-	TCP_MIB_EATEN, /* sk_buffs consumed by a reader */
-	TCP_MIB_DEFERRED, /* of them, those put on the socket's list (sk_llist) */
-	/* sk_buffs freed while their socket's lock was held */
-	TCP_MIB_FREE_LOCKED_LAST, /* the last one of a receive queue that is empty now */
-	TCP_MIB_FREE_LOCKED_FLUSH, /* by the flush before the reader waits */
-	TCP_MIB_FREE_LOCKED_OTHER, /* any other */
-	/* sk_buffs of the socket's list freed without the lock */
+	/* what became of the sk_buffs that readers consumed: each counts once */
+	TCP_MIB_DEFERRED, /* deferred: sk_llist, cpu_list, node_llist */
+	TCP_MIB_FREE_LOCKED_LAST, /* freed under the lock: sk_llist, the last one of a queue */
+	TCP_MIB_FREE_LOCKED_OTHER, /* freed under the lock: every other */
+	/* when those of the socket's list (sk_llist) were freed: each counts once, too */
+	TCP_MIB_FREE_LOCKED_FLUSH, /* under the lock, before the reader waits */
+	TCP_MIB_FREE_LOCKED_END, /* under the lock, at the end of the connection */
 	TCP_MIB_FREE_SOFTIRQ, /* by a softirq before it takes the lock */
 	TCP_MIB_FREE_READER, /* by a reader after it gave the lock back */
 	TCP_MIB_NR

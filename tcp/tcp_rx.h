@@ -39,6 +39,10 @@
 
 #define TCP_DEFAULT_RCVBUF (6 << 20) /* what tcp_rmem allows at most */
 
+/* icsk_ack.pending */
+#define ICSK_ACK_SCHED 1 /* one is due */
+#define ICSK_ACK_NOW   2 /* and not to wait */
+
 /*
  * SK, which tcp_sock_init() has made, receives from here on: empty queues, receive buffer RCVBUF
  * bytes of truesize, a first window of half of it; WAIT tells what sk_data_ready() does for a reader
@@ -46,6 +50,16 @@
  */
 void tcp_rx_init(enum skb_era era, enum sock_wait wait, struct sock *sk, struct net *net,
 		 int rcvbuf);
+
+/* True while nothing came behind SEEN and the connection stands. On any CPU, without a lock. */
+static __always_inline bool sk_nothing_new(const struct sock *sk, u32 seen)
+{
+	return skb_load(&sk->rcv_nxt, SKB_C_OTHER) == seen &&
+	       skb_load(&sk->skc_state, SKB_C_OTHER) == TCP_ESTABLISHED;
+}
+
+/* Sleeps while that is so. The caller does not own the socket. */
+void __sk_sleep_for_data(struct sock *sk, u32 seen);
 
 /*
  * --- delivery (tcp_ipv4.c)
@@ -165,7 +179,6 @@ static __always_inline void tcp_read_ack(const struct sock *sk, u32 *ack, u32 *w
 
 TCP_RX_DECLARE(void, tcp_eat_recv_skb, struct sock *sk, struct sk_buff *skb);
 TCP_RX_DECLARE(void, tcp_disconnect, struct sock *sk);
-TCP_RX_DECLARE(void, tcp_rx_destroy, struct sock *sk);
 
 /* Declares NAME_spin_6_12_sk_llist and so on. */
 #define TCP_RX_WAIT_DECLARE(ret, name, ...)            \
@@ -272,15 +285,16 @@ static __always_inline void tcp_disconnect(const enum skb_era era, const enum tc
 	TCP_RX_CALL(era, defer, tcp_disconnect, sk);
 }
 
+TCP_RX_ERA_DECLARE(void, tcp_rx_destroy, struct sock *sk);
+
 /*
  * Nobody can reach SK any more (inet_hashtables.h): frees what its receive queue and backlog hold.
  * BUG if something deferred is left: whoever defers has to flush before it lets go of the socket.
  * tcp_sock_destroy() comes next.
  */
-static __always_inline void tcp_rx_destroy(const enum skb_era era, const enum tcp_defer defer,
-					   struct sock *sk)
+static __always_inline void tcp_rx_destroy(const enum skb_era era, struct sock *sk)
 {
-	TCP_RX_CALL(era, defer, tcp_rx_destroy, sk);
+	TCP_RX_ERA_CALL(era, tcp_rx_destroy, sk);
 }
 
 /*
