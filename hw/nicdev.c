@@ -112,17 +112,30 @@ int nicdev_dma_map(struct nicdev *dev, void *vaddr, size_t len, u32 perm, u64 *i
 			 len, vaddr, dev->page_bytes);
 		return -EINVAL;
 	}
-	at = iova_find(dev, len, len >= HUGE_BYTES ? HUGE_BYTES : dev->page_bytes);
+	if (dev->ops->dma_physical) {
+		ret = dev->ops->dma_physical(dev, vaddr, len, &at);
+		if (ret) {
+			snprintf(err, errlen,
+				 "%s: without an IOMMU %zu bytes must lie in one piece: reserve "
+				 "huge "
+				 "pages of that size (%s)",
+				 dev->name, len, strerror(-ret));
+			return ret;
+		}
+	} else {
+		at = iova_find(dev, len, len >= HUGE_BYTES ? HUGE_BYTES : dev->page_bytes);
+	}
 	if (at == ~0ull || dev->nr_maps == NICDEV_MAX_MAPS) {
 		snprintf(err, errlen,
 			 "%s: no room for %zu bytes in %u usable IOVA ranges, %u mappings",
 			 dev->name, len, dev->nr_ranges, dev->nr_maps);
 		return -ENOSPC;
 	}
+	dev->why[0] = 0;
 	ret = dev->ops->dma_map(dev, at, vaddr, len, perm);
 	if (ret) {
 		snprintf(err, errlen, "%s: mapping %zu bytes at IOVA 0x%llx: %s", dev->name, len,
-			 (unsigned long long)at, strerror(-ret));
+			 (unsigned long long)at, dev->why[0] ? dev->why : strerror(-ret));
 		return ret;
 	}
 	map_insert(dev, (struct nicdev_map){ at, vaddr, len, perm });

@@ -41,6 +41,8 @@ struct nicdev_ops {
 	void (*write32)(struct nicdev *dev, u32 reg, u32 value);
 	int (*dma_map)(struct nicdev *dev, u64 iova, void *vaddr, size_t len, u32 perm);
 	int (*dma_unmap)(struct nicdev *dev, u64 iova, size_t len);
+	/* Without an IOMMU: where memory lies is where the device sees it. NULL: there is one. */
+	int (*dma_physical)(struct nicdev *dev, void *vaddr, size_t len, u64 *iova);
 	int (*irq_enable)(struct nicdev *dev, u32 nr); /* fills irq_fd[0] to irq_fd[nr - 1] */
 	int (*reset)(struct nicdev *dev);
 	u16 (*config_read16)(struct nicdev *dev, u32 offset);
@@ -73,6 +75,7 @@ struct nicdev {
 	u32 nr_maps;
 	int irq_fd[NICDEV_MAX_IRQS]; /* -1: none */
 	u32 nr_irqs;
+	char why[240]; /* a backend's own sentence about the mapping that it refused; "" */
 };
 
 /* DEV with the operations OPS and no mapping; for backends. */

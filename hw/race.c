@@ -421,8 +421,8 @@ static void open_device(struct race *r)
 				       .k = p->k };
 	struct ixgbe_config cfg = ixgbe_default_config;
 
-	cfg.tx_ring = 4096; /* the in-flight limit is the only one */
-	cfg.rx_ring = 4096;
+	cfg.tx_ring = 2048; /* the in-flight limit is the only one */
+	cfg.rx_ring = 1024;
 	cfg.wthresh = p->wthresh;
 	cfg.itr_us = p->itr_us;
 	cfg.irq = p->mode != RACE_POLL;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "hw/cmd/device.h"
+#include "hw/cmd/cmd.h"
+#include "hw/vfio/vfio.h"
+
+#include <string.h>
+
+bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool *fault)
+{
+	const char *v;
+
+	if ((v = cmd_option(argc, argv, i, "--device", fault))) {
+		c->name = v;
+	} else if ((v = cmd_option(argc, argv, i, "--vfio", fault))) {
+		c->vfio = v;
+		*fault |= vfio_how_parse(v) < 0;
+	} else if (!strcmp(argv[*i], "--enable-unsafe-noiommu")) {
+		c->unsafe_noiommu = true;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+int device_open(const struct device_choice *c, struct nicdev **dev)
+{
+	const struct sysfs_env env = sysfs_this_machine();
+	enum vfio_how how = c->vfio ? (enum vfio_how)vfio_how_parse(c->vfio) : VFIO_ANY;
+	char err[640] = "";
+	int ret;
+
+	*dev = NULL;
+	if (!strcmp(c->name, "model"))
+		return 0;
+	ret = vfio_open(&vfio_this_machine, &env, c->name, how, c->unsafe_noiommu, dev, err,
+			sizeof(err));
+	if (ret)
+		cmd_error(CMD_IMPOSSIBLE, "%s", err);
+	return ret;
+}

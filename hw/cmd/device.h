@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* --device and --vfio, as selftest and race take them. */
+#ifndef HW_CMD_DEVICE_H
+#define HW_CMD_DEVICE_H
+
+#include "hw/nicdev.h"
+
+struct device_choice {
+	const char *name; /* "model" or a PCI address */
+	const char *vfio; /* group, cdev, noiommu; NULL: what there is */
+	bool unsafe_noiommu; /* --enable-unsafe-noiommu was given */
+};
+
+/* True if argv[*i] is one of them; *FAULT for a value that is none. */
+bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool *fault);
+
+/*
+ * Opens what was chosen; NULL in *DEV for the model. 0, or a negative errno, and standard error has
+ * the reason.
+ */
+int device_open(const struct device_choice *c, struct nicdev **dev);
+
+#endif

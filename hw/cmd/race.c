@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+#include "hw/cmd/cmd.h"
+#include "hw/cmd/device.h"
+#include "hw/race.h"
+#include "skb/page_alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGES	       (16u << 10) /* 64 MB in pages of 4 KB */
+#define MAX_CELLS      256
+#define REPLAYS	       41 /* of each list, the two variants in turn */
+#define US	       SIM_PS_PER_US
+#define TEXT_BYTES     700
+#define CONTROL_RTT_US 10 /* of the controls: any ACK that could race would */
+
+static const char usage[] =
+	"usage: skbench hw race [OPTION...]\n\n"
+	"Sends TSO packets that tcp/ has built through the ixgbe driver, with real clones in the\n"
+	"ring, takes a peer's ACKs, and counts which of them find the clone alive: before the "
+	"device\n"
+	"has reported the packet (R1), or between that and the reclaim (R2). Then it times what "
+	"the\n"
+	"calls of each trim variant cost: a quick look; skbench run measures it.\n\n"
+	"  --device model     the model of an 82599, in virtual time (default, and so far the "
+	"only\n"
+	"                     one: the peer on a second port is not there yet)\n"
+	"  --point NAME       the slot: patch gen1x4 gen2x4 gen2x8 fifo_full 25g 40g 100g 200g "
+	"400g;\n"
+	"                     without it patch, gen1x4, gen2x8 and fifo_full, and the controls\n"
+	"  --rtt US           departure of a segment to the processing of its ACK (default 50)\n"
+	"  --jitter US        a packet's segments come later by 0 to this (0)\n"
+	"  --ack POLICY       every, delayed, stretch, last: when the peer acknowledges (every)\n"
+	"  --k N              segments to an ACK (2)\n"
+	"  --bytes N          payload of an sk_buff, up to 262143 (65160)\n"
+	"  --skbs N           how many are sent (32)\n"
+	"  --inflight N       of them at a time (1)\n"
+	"  --reclaim US       completion seen to clone freed (0)\n"
+	"  --mode MODE        poll: looks at once; irq: a vector each for ACKs and completions;\n"
+	"                     irq-shared: one vector (poll)\n"
+	"  --itr US           interrupt moderation (0)\n"
+	"  --wthresh N        descriptors to a write-back (0: each packet's at once)\n"
+	"  --threshold KB     how full fetching may make the transmit buffer (TXPBTHRESH)\n"
+	"  --pcie MBPS        raw rate of the slot, instead of the point's\n"
+	"  --era ERA          3.4, 6.1, 6.12 (6.12)\n"
+	"  --seed N           of the model's delays and of the jitter (1)\n"
+	"  --sweep KEY=A:B:S  one run for each value of one of the numbers above\n"
+	"  --json FILE        one JSON object into FILE (- for standard output)\n"
+	"  --pcap FILE        all frames as pcapng; one point, no sweep\n\n"
+	"Unverified: only hardware can settle these, and none was at hand.\n"
+	"  - that DD comes when the fetch ends, about 20 us for 64 KB in a Gen2 x8 slot\n"
+	"  - what a TXPBTHRESH below one frame does, and that a small one keeps the buffer "
+	"shallow\n"
+	"  - the reset values of DTXTCPFLGL and DTXTCPFLGH (the driver writes both)\n"
+	"  - that head write-back needs 16 bytes of alignment\n"
+	"  - how many buffers a TSO header may lie in on an 82599 (4 is the X550's limit)\n"
+	"  - that the loopback of the MAC runs at line rate\n"
+	"Exit status: 0; 2 usage; 3 a control raced; 4 not possible here; 5 a run failed.\n";
+
+struct cell {
+	const char *point;
+	u64 value; /* of the swept key */
+	struct nic_params nic;
+	struct race_params p;
+	struct race_result res[TCP_TRIM_NR];
+	double ns[TCP_TRIM_NR];
+};
+
+struct control {
+	const char *name;
+	struct race_params p;
+	u32 races, partial_acks;
+};
+
+struct options {
+	struct device_choice device;
+	struct race_params p;
+	const char *point, *json, *pcap, *sweep;
+	u64 pcie_mbps;
+	char sweep_key[24];
+	u64 from, to, step;
+};
+
+/*
+ * --- arguments
+ * ----------------------------------------------------------------------------------------------
+ */
+
+struct number {
+	const char *name;
+	u64 lo, hi;
+};
+
+static const struct number numbers[] = {
+	{ "rtt", 1, 1000000 },
+	{ "jitter", 0, 1000 },
+	{ "k", 1, 1000 },
+	{ "bytes", 1, 262143 },
+	{ "skbs", 1, RACE_MAX_SKBS },
+	{ "inflight", 1, RACE_MAX_INFLIGHT },
+	{ "reclaim", 0, 100000 },
+	{ "itr", 0, 1022 },
+	{ "wthresh", 0, 8 },
+	{ "threshold", 2, 160 },
+	{ "pcie", 100, 1000000 },
+	{ "seed", 0, ~0ull },
+};
+
+static void set_number(struct options *o, const char *name, u64 v)
+{
+	struct race_params *p = &o->p;
+
+	if (!strcmp(name, "rtt"))
+		p->rtt_ps = v * US;
+	else if (!strcmp(name, "jitter"))
+		p->jitter_ps = v * US;
+	else if (!strcmp(name, "k"))
+		p->k = v;
+	else if (!strcmp(name, "bytes"))
+		p->skb_bytes = v;
+	else if (!strcmp(name, "skbs"))
+		p->nr_skbs = v;
+	else if (!strcmp(name, "inflight"))
+		p->inflight = v;
+	else if (!strcmp(name, "reclaim"))
+		p->reclaim_ps = v * US;
+	else if (!strcmp(name, "itr"))
+		p->itr_us = v;
+	else if (!strcmp(name, "wthresh"))
+		p->wthresh = v;
+	else if (!strcmp(name, "threshold"))
+		p->threshold_kb = v;
+	else if (!strcmp(name, "pcie"))
+		o->pcie_mbps = v;
+	else
+		p->seed = v;
+}
+
+static const struct number *find_number(const char *name, size_t len)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (strlen(numbers[i].name) == len && !strncmp(numbers[i].name, name, len))
+			return &numbers[i];
+	return NULL;
+}
+
+/* "KEY=A:B" or "KEY=A:B:STEP" */
+static bool take_sweep(struct options *o, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	const struct number *n = eq ? find_number(text, eq - text) : NULL;
+	char word[3][24] = { "", "", "1" };
+
+	if (!n || sscanf(eq + 1, "%23[0-9]:%23[0-9]:%23[0-9]", word[0], word[1], word[2]) < 2 ||
+	    !cmd_number(word[0], n->lo, n->hi, &o->from) ||
+	    !cmd_number(word[1], o->from, n->hi, &o->to) ||
+	    !cmd_number(word[2], 1, ~0ull, &o->step))
+		return false;
+	o->sweep = text;
+	snprintf(o->sweep_key, sizeof(o->sweep_key), "%s", n->name);
+	return (o->to - o->from) / o->step < MAX_CELLS;
+}
+
+static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fault)
+{
+	const char *v;
+
+	if ((v = cmd_option(argc, argv, i, "--point", fault))) {
+		o->point = v;
+		*fault |= !nic_preset(v);
+	} else if ((v = cmd_option(argc, argv, i, "--ack", fault))) {
+		for (o->p.ack = 0; o->p.ack < PEER_POLICY_NR; o->p.ack++)
+			if (!strcmp(v, peer_policy_name(o->p.ack)))
+				return true;
+		*fault = true;
+	} else if ((v = cmd_option(argc, argv, i, "--mode", fault))) {
+		for (o->p.mode = 0; o->p.mode < RACE_MODE_NR; o->p.mode++)
+			if (!strcmp(v, race_mode_name(o->p.mode)))
+				return true;
+		*fault = true;
+	} else if ((v = cmd_option(argc, argv, i, "--era", fault))) {
+		*fault |= skb_era_parse(v) < 0;
+		o->p.era = skb_era_parse(v);
+	} else if ((v = cmd_option(argc, argv, i, "--sweep", fault))) {
+		*fault |= !take_sweep(o, v);
+	} else if ((v = cmd_option(argc, argv, i, "--json", fault))) {
+		o->json = v;
+	} else if ((v = cmd_option(argc, argv, i, "--pcap", fault))) {
+		o->pcap = v;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static int take_options(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		bool fault = false, taken;
+		const char *word = argv[i];
+
+		taken = device_option(argc, argv, &i, &o->device, &fault) ||
+			take_word(o, argc, argv, &i, &fault);
+		for (u32 j = 0; !taken && j < ARRAY_SIZE(numbers); j++) {
+			char name[32];
+			const char *v;
+			u64 number;
+
+			snprintf(name, sizeof(name), "--%s", numbers[j].name);
+			v = cmd_option(argc, argv, &i, name, &fault);
+			if (!v)
+				continue;
+			taken = true;
+			if (cmd_number(v, numbers[j].lo, numbers[j].hi, &number))
+				set_number(o, numbers[j].name, number);
+			else
+				fault = true;
+		}
+		if (!taken || fault)
+			return cmd_error(CMD_USAGE, "race does not take '%s%s%s' (--help)", word,
+					 argv[i] == word ? "" : " ",
+					 argv[i] == word ? "" : argv[i]);
+	}
+	if (o->pcap && (!o->point || o->sweep))
+		return cmd_error(CMD_USAGE, "--pcap needs one --point and no --sweep");
+	return CMD_OK;
+}
+
+/*
+ * --- running
+ * ----------------------------------------------------------------------------------------------
+ */
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Both variants' lists in turn, the median of each. */
+static void time_calls(struct cell *c, const struct race_log log[TCP_TRIM_NR])
+{
+	double ns[TCP_TRIM_NR][REPLAYS];
+
+	for (u32 i = 0; i < REPLAYS; i++)
+		for (enum tcp_trim t = 0; t < TCP_TRIM_NR; t++)
+			ns[t][i] = race_replay_ns(&c->p, t, &log[t]);
+	for (enum tcp_trim t = 0; t < TCP_TRIM_NR; t++) {
+		qsort(ns[t], REPLAYS, sizeof(ns[t][0]), by_value);
+		c->ns[t] = ns[t][REPLAYS / 2];
+	}
+}
+
+static int run_cell(struct cell *c, char *err, size_t errlen)
+{
+	struct race_log log[TCP_TRIM_NR] = { 0 };
+	int ret = 0;
+
+	c->p.nic = &c->nic;
+	for (enum tcp_trim t = 0; !ret && t < TCP_TRIM_NR; t++) {
+		ret = race_model(&c->p, t, &log[t], &c->res[t], err, errlen);
+		c->p.pcapng = NULL; /* the first variant's frames: the other sends the same */
+	}
+	if (!ret)
+		time_calls(c, log);
+	for (enum tcp_trim t = 0; t < TCP_TRIM_NR; t++)
+		race_log_exit(&log[t]);
+	return ret;
+}
+
+/* What cannot race, in the slot with the longest window. */
+static u32 make_controls(const struct options *o, struct control out[3])
+{
+	const struct control base = { .p = o->p };
+	struct race_params *p;
+
+	for (u32 i = 0; i < 3; i++) {
+		out[i] = base;
+		out[i].p.nic = nic_preset("patch");
+		out[i].p.rtt_ps = CONTROL_RTT_US * US;
+		out[i].p.inflight = 1;
+		out[i].p.pcapng = NULL;
+	}
+	out[0].name = "one segment";
+	p = &out[0].p;
+	p->skb_bytes = TCP_MSS_ETHERNET;
+	p->k = 1;
+	out[1].name = "ACK of the last only";
+	out[1].p.ack = PEER_LAST;
+	out[2].name = "RTT above the window";
+	p = &out[2].p;
+	p->ack = PEER_EVERY;
+	/* The window of the whole packet at this slot's rate, and more. */
+	p->rtt_ps = 2 * nic_time_ps(p->skb_bytes + 8192ull, p->nic->pcie_mbps) + p->reclaim_ps +
+		    (p->itr_us * 2 + 100) * US;
+	return 3;
+}
+
+/*
+ * --- telling
+ * ----------------------------------------------------------------------------------------------
+ */
+
+static void print_cell(FILE *f, const struct cell *c, const char *sweep_key)
+{
+	const struct race_result *r = &c->res[TRIM_EAGER];
+	char at[40];
+
+	if (*sweep_key)
+		snprintf(at, sizeof(at), "%s %llu", sweep_key, (unsigned long long)c->value);
+	else
+		snprintf(at, sizeof(at), "%s", c->point);
+	fprintf(f, "%-13s %7.1f %5.0f %5.0f %5.0f %6.1f %7.1f %7.1f %7.0f %9.0f\n", at,
+		r->window_us, 100.0 * r->races / r->skbs, 100.0 * r->before_dd / r->skbs,
+		100.0 * r->before_reclaim / r->skbs, (double)r->trims / r->skbs,
+		r->dd_after_doorbell.p50_us, r->ack_after_doorbell.p50_us, c->ns[TRIM_EAGER],
+		c->ns[TRIM_OFFSET_ACK]);
+}
+
+static void print_spread(FILE *f, const char *what, const struct race_spread *s)
+{
+	fprintf(f, "  %-34s %9.2f %9.2f %9.2f %9.2f\n", what, s->min_us, s->p50_us, s->p99_us,
+		s->max_us);
+}
+
+static void print_table(FILE *f, const struct options *o, const struct cell *cells, u32 n,
+			const struct control *controls, u32 nr_controls)
+{
+	fprintf(f, "skbench hw race: model of an 82599, virtual time   era %s, seed %llu\n",
+		skb_era_name(o->p.era), (unsigned long long)o->p.seed);
+	fprintf(f, "RTT %.0f us, ACK %s, k %u, %u sk_buffs of %u bytes, %u in flight, %s\n",
+		(double)o->p.rtt_ps / US, peer_policy_name(o->p.ack), o->p.k, o->p.nr_skbs,
+		o->p.skb_bytes, o->p.inflight, race_mode_name(o->p.mode));
+	if (*o->sweep_key)
+		fprintf(f, "but --sweep %s\n", o->sweep);
+	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %17s\n", *o->sweep_key ? "sweep" : "point",
+		"window", "races", "R1", "R2", "trims", "DD", "ACK", "ns/64KB");
+	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %7s %9s\n", "", "us", "%", "%", "%", "/skb",
+		"us", "us", "eager", "offset_ack");
+	for (u32 i = 0; i < n; i++)
+		print_cell(f, &cells[i], o->sweep_key);
+	if (n == 1) {
+		const struct race_result *r = &cells[0].res[TRIM_EAGER];
+
+		fprintf(f, "\n  %-34s %9s %9s %9s %9s\n", "us", "least", "median", "99 %", "most");
+		print_spread(f, "DD after the doorbell", &r->dd_after_doorbell);
+		print_spread(f, "first partial ACK after it", &r->ack_after_doorbell);
+		print_spread(f, "DD after that ACK (> 0: R1)", &r->dd_after_ack);
+		print_spread(f, "reclaim after DD", &r->reclaim_after_dd);
+	}
+	for (u32 i = 0; i < nr_controls; i++)
+		fprintf(f, "%scontrol: %-22s %u races (must be 0)\n", i ? "" : "\n",
+			controls[i].name, controls[i].races);
+	fputs("window: a lone packet's, DD - departure of segment k. trims: partial ACKs that "
+	      "found\n"
+	      "the clone. ns/64KB: a quick look at tcp/'s calls alone, median of 41; skbench run\n"
+	      "measures them.\n",
+	      f);
+}
+
+static void json_spread(FILE *f, const char *name, const struct race_spread *s)
+{
+	fprintf(f, ", \"%s\": {\"min\": %.6f, \"p50\": %.6f, \"p99\": %.6f, \"max\": %.6f}", name,
+		s->min_us, s->p50_us, s->p99_us, s->max_us);
+}
+
+static void json_cell(FILE *f, const struct cell *c, const char *sweep_key)
+{
+	fprintf(f, "{\"point\": \"%s\"", c->point);
+	if (*sweep_key)
+		fprintf(f, ", \"%s\": %llu", sweep_key, (unsigned long long)c->value);
+	fputs(", \"variants\": [", f);
+	for (enum tcp_trim t = 0; t < TCP_TRIM_NR; t++) {
+		const struct race_result *r = &c->res[t];
+
+		fprintf(f,
+			"%s{\"variant\": \"%s\", \"skbs\": %u, \"segments\": %u, \"acks\": %u, "
+			"\"partial_acks\": %u, \"races\": %u, \"races_before_dd\": %u, "
+			"\"races_before_reclaim\": %u, \"trims\": %u, \"window_us\": %.6f, "
+			"\"virtual_us\": %.6f, \"ns_per_64kb_quick_look\": %.1f",
+			t ? ", " : "", tcp_trim_name(t), r->skbs, r->segments, r->acks,
+			r->partial_acks, r->races, r->before_dd, r->before_reclaim, r->trims,
+			r->window_us, (double)r->end_ps / US, c->ns[t]);
+		json_spread(f, "dd_after_doorbell_us", &r->dd_after_doorbell);
+		json_spread(f, "ack_after_doorbell_us", &r->ack_after_doorbell);
+		json_spread(f, "dd_after_ack_us", &r->dd_after_ack);
+		json_spread(f, "reclaim_after_dd_us", &r->reclaim_after_dd);
+		fputc('}', f);
+	}
+	fputs("]}", f);
+}
+
+static void print_json(FILE *f, const struct options *o, const struct cell *cells, u32 n,
+		       const struct control *controls, u32 nr_controls)
+{
+	fprintf(f,
+		"{\"command\": \"hw race\", \"device\": \"model\", \"era\": \"%s\", \"seed\": "
+		"%llu, "
+		"\"rtt_us\": %.3f, \"ack\": \"%s\", \"k\": %u, \"skb_bytes\": %u, \"inflight\": "
+		"%u, "
+		"\"mode\": \"%s\", \"cells\": [",
+		skb_era_name(o->p.era), (unsigned long long)o->p.seed, (double)o->p.rtt_ps / US,
+		peer_policy_name(o->p.ack), o->p.k, o->p.skb_bytes, o->p.inflight,
+		race_mode_name(o->p.mode));
+	for (u32 i = 0; i < n; i++) {
+		if (i)
+			fputs(", ", f);
+		json_cell(f, &cells[i], o->sweep_key);
+	}
+	fputs("], \"controls\": [", f);
+	for (u32 i = 0; i < nr_controls; i++)
+		fprintf(f, "%s{\"name\": \"%s\", \"races\": %u}", i ? ", " : "", controls[i].name,
+			controls[i].races);
+	fputs("]}\n", f);
+}
+
+/*
+ * --- the command
+ * ----------------------------------------------------------------------------------------------
+ */
+
+/* One cell for each point, or for each value of the swept key. */
+static u32 make_cells(struct options *o, struct cell *cells, FILE *pcap)
+{
+	static const char *const points[] = { "patch", "gen1x4", "gen2x8", "fifo_full" };
+	u32 n = 0;
+
+	o->p.pcapng = pcap;
+	if (!o->point && !o->sweep)
+		for (; n < ARRAY_SIZE(points); n++)
+			cells[n] = (struct cell){ .point = points[n], .p = o->p };
+	else if (!o->sweep)
+		cells[n++] = (struct cell){ .point = o->point, .p = o->p };
+	else
+		for (u64 v = o->from; v <= o->to; v += o->step) {
+			struct options swept = *o;
+
+			set_number(&swept, o->sweep_key, v);
+			cells[n] = (struct cell){ .point = o->point ? o->point : "patch",
+						  .value = v,
+						  .p = swept.p };
+			cells[n].nic = *nic_preset(cells[n].point);
+			if (swept.pcie_mbps)
+				cells[n].nic.pcie_mbps = swept.pcie_mbps;
+			n++;
+		}
+	for (u32 i = 0; !o->sweep && i < n; i++) {
+		cells[i].nic = *nic_preset(cells[i].point);
+		if (o->pcie_mbps)
+			cells[i].nic.pcie_mbps = o->pcie_mbps;
+	}
+	return n;
+}
+
+static int run_all(struct options *o, FILE *json, FILE *pcap)
+{
+	static struct cell cells[MAX_CELLS];
+	struct control controls[3];
+	u32 n = make_cells(o, cells, pcap), nr_controls = 0;
+	char err[TEXT_BYTES] = "";
+	int status = CMD_OK;
+
+	for (u32 i = 0; i < n; i++)
+		if (run_cell(&cells[i], err, sizeof(err)))
+			return cmd_error(strstr(err, "violation") ? CMD_FAILED : CMD_USAGE,
+					 "race at %s: %s", cells[i].point, err);
+	if (!o->point && !o->sweep)
+		nr_controls = make_controls(o, controls);
+	for (u32 i = 0; i < nr_controls; i++) {
+		struct race_result res;
+
+		if (race_model(&controls[i].p, TRIM_EAGER, NULL, &res, err, sizeof(err)))
+			return cmd_error(CMD_FAILED, "control '%s': %s", controls[i].name, err);
+		controls[i].races = res.races;
+		if (res.races)
+			status = CMD_CONTROL;
+	}
+	if (json != stdout)
+		print_table(stdout, o, cells, n, controls, nr_controls);
+	if (json)
+		print_json(json, o, cells, n, controls, nr_controls);
+	return status;
+}
+
+int cmd_race(int argc, char **argv)
+{
+	struct options o = { .device = { .name = "model" }, .p = race_defaults };
+	FILE *json = NULL, *pcap = NULL;
+	int status;
+
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(usage, stdout);
+			return CMD_OK;
+		}
+	status = take_options(&o, argc, argv);
+	if (status)
+		return status;
+	if (strcmp(o.device.name, "model"))
+		return cmd_error(
+			CMD_IMPOSSIBLE,
+			"race needs a peer that acknowledges, which is there for the model "
+			"only: use --device model");
+	if ((o.json && !(json = cmd_create(o.json))) || (o.pcap && !(pcap = cmd_create(o.pcap))))
+		return CMD_USAGE;
+	if (obj_init("slub", 1) || page_alloc_init(1, PAGES) || skb_cpu_attach(0, 0))
+		return cmd_error(CMD_IMPOSSIBLE, "no memory for %u pages", PAGES);
+	status = run_all(&o, json, pcap);
+	if (json && json != stdout)
+		fclose(json);
+	if (pcap)
+		fclose(pcap);
+	return status;
+}
