@@ -9,6 +9,8 @@
  *   R4  fclone_ref is the number of the pair's sk_buffs that live
  *   R5  a ubuf_info's refcnt is the number of shared infos that name it, and its user is told
  *       once, after the last
+ *   an extension object's refcnt is the number of sk_buffs that point to it, and each of them
+ *   finds in it what was last written through it or through the one that it was cloned from
  *   users is the holds of the test and of the frag_lists that an sk_buff is in
  *   B   every byte is where a plain copy of it says
  *   objects and pages out are those that can be reached, neither more nor fewer
@@ -17,6 +19,7 @@
  */
 #include "skb/page_frag.h"
 #include "skb/skb_check.h"
+#include "skb/skb_ext.h"
 #include "skb/skb_zcopy.h"
 #include "tests/support/model.h"
 
@@ -34,6 +37,7 @@ struct live {
 	int holds;
 	u32 len;
 	u8 *bytes; /* what SKB must hold */
+	u32 ext[SKB_EXT_NUM]; /* first word of each extension, 0: it has none */
 };
 
 static struct rng rng;
@@ -79,6 +83,9 @@ static struct {
 	const unsigned char *head[MAX_SHELLS];
 	int shares[MAX_SHELLS], nohdr[MAX_SHELLS];
 	int nr_heads;
+	const struct skb_ext *ext[MAX_SHELLS];
+	int ext_shares[MAX_SHELLS];
+	int nr_exts;
 	int refs[NR_PAGES];
 	struct page *page[NR_PAGES];
 	int nr_pages;
@@ -151,6 +158,31 @@ static void sum_head(const struct sk_buff *skb)
 	sum.nohdr[h] += skb->nohdr;
 }
 
+static void sum_ext(const struct sk_buff *skb)
+{
+	int e = 0;
+
+	if (!skb->active_extensions)
+		return;
+	while (e < sum.nr_exts && sum.ext[e] != skb->extensions)
+		e++;
+	if (e == sum.nr_exts) {
+		sum.nr_exts++;
+		sum.ext[e] = skb->extensions;
+		sum.ext_shares[e] = 0;
+		sum.objects++;
+	}
+	sum.ext_shares[e]++;
+}
+
+static void check_exts(void)
+{
+	for (int e = 0; e < sum.nr_exts; e++)
+		if (sum.ext[e]->refcnt.refs.counter != sum.ext_shares[e])
+			broken("extensions have %d references, %d sk_buffs point to them",
+			       sum.ext[e]->refcnt.refs.counter, sum.ext_shares[e]);
+}
+
 /* One sk_buff, with HOLDS holders more. */
 static void sum_shell(const struct sk_buff *skb, int holds)
 {
@@ -163,6 +195,7 @@ static void sum_shell(const struct sk_buff *skb, int holds)
 		broken("more than %d sk_buffs", MAX_SHELLS);
 	sum.shell[sum.nr] = skb;
 	sum.holds[sum.nr++] = holds;
+	sum_ext(skb);
 	sum_head(skb);
 }
 
@@ -243,9 +276,20 @@ static void check_bytes(const struct live *l)
 			       l->bytes[i]);
 }
 
+static void check_ext(const struct live *l)
+{
+	for (int id = 0; id < SKB_EXT_NUM; id++) {
+		const u32 *p = skb_ext_find(l->skb, id);
+
+		if ((p ? *p : 0) != l->ext[id])
+			broken("extension %d holds %#x, should hold %#x", id, p ? *p : 0,
+			       l->ext[id]);
+	}
+}
+
 static void check_all(bool all_bytes)
 {
-	sum.nr = sum.nr_heads = sum.nr_pages = 0;
+	sum.nr = sum.nr_heads = sum.nr_exts = sum.nr_pages = 0;
 	sum.objects = 0;
 	for (int i = 0; i < MAX_UARGS; i++)
 		zc[i].found = 0;
@@ -260,6 +304,7 @@ static void check_all(bool all_bytes)
 	check_shells();
 	check_heads();
 	check_pages();
+	check_exts();
 	check_uargs();
 #ifdef SKB_TRACED
 	if (counted.event[SKB_EV_OBJ_ALLOC] - counted.event[SKB_EV_OBJ_FREE] != sum.objects)
@@ -268,9 +313,11 @@ static void check_all(bool all_bytes)
 					    counted.event[SKB_EV_OBJ_FREE]),
 		       sum.objects);
 #endif
-	for (int i = 0; i < nr_live; i++)
+	for (int i = 0; i < nr_live; i++) {
+		check_ext(&live[i]);
 		if (all_bytes || rng_below(&rng, 8) == 0)
 			check_bytes(&live[i]);
+	}
 }
 
 /*
@@ -296,8 +343,11 @@ static struct live *add(struct sk_buff *skb, const struct live *like)
 	l->skb = skb;
 	l->holds = 1;
 	l->len = like ? like->len : 0;
-	if (like)
+	memset(l->ext, 0, sizeof(l->ext));
+	if (like) {
 		memcpy(l->bytes, like->bytes, like->len);
+		memcpy(l->ext, like->ext, sizeof(l->ext));
+	}
 	return l;
 }
 
@@ -666,6 +716,26 @@ static void op_morph(void)
 	skb_morph(era, dst->skb, src->skb);
 	dst->len = src->len;
 	memcpy(dst->bytes, src->bytes, src->len);
+	memcpy(dst->ext, src->ext, sizeof(dst->ext));
+}
+
+/* Writes an extension, which the sk_buffs that share it must not see, or takes one away. */
+static void op_ext(void)
+{
+	enum skb_ext_id id = rng_below(&rng, SKB_EXT_NUM);
+	struct live *l = pick();
+	u32 *p;
+
+	if (!l)
+		return;
+	if (rng_below(&rng, 3) == 0) {
+		skb_ext_del(l->skb, id);
+		l->ext[id] = 0;
+		return;
+	}
+	p = skb_ext_add(l->skb, id);
+	if (p)
+		*p = l->ext[id] = 1 + rng_below(&rng, 1 << 30);
 }
 
 /* A user's pages: the stock's, whose references are the test's; some managed. */
@@ -778,6 +848,7 @@ static const struct {
 	{ "condense", op_condense, 3 }, { "full_copy", op_full_copy, 2 },
 	{ "own", op_own, 5 },		{ "morph", op_morph, 3 },
 	{ "zcopy", op_zcopy, 5 },	{ "copy_ubufs", op_copy_ubufs, 2 },
+	{ "ext", op_ext, 5 },
 };
 
 static void one_op(void)
@@ -872,10 +943,13 @@ int main(void)
 	for (int i = 0; i < SKB_SITE_NR; i++)
 		if (!failed[i] && ops_per_era > 10000)
 			broken("no allocation of kind %d ever failed", i);
-	printf("failures injected: shell %llu, fclone %llu, head %llu, page %llu, block %llu\n",
-	       (unsigned long long)failed[0], (unsigned long long)failed[1],
-	       (unsigned long long)failed[2], (unsigned long long)failed[3],
-	       (unsigned long long)failed[4]);
+	printf("failures injected: shell %llu, fclone %llu, head %llu, extensions %llu, page %llu, "
+	       "block %llu\n",
+	       (unsigned long long)failed[SKB_SITE_SHELL],
+	       (unsigned long long)failed[SKB_SITE_FCLONE],
+	       (unsigned long long)failed[SKB_SITE_HEAD], (unsigned long long)failed[SKB_SITE_EXT],
+	       (unsigned long long)failed[SKB_SITE_PAGE],
+	       (unsigned long long)failed[SKB_SITE_PAGE_HIGH]);
 #endif
 	printf("%llu operations in each of %d eras: everything adds up\n",
 	       (unsigned long long)ops_per_era, SKB_ERA_NR);
