@@ -4,6 +4,7 @@
 For results of two sessions, which cannot be paired. The pairs of a duet are judged by stats.py alone.
 """
 
+import collections
 import functools
 import math
 
@@ -39,7 +40,7 @@ def _sums(ranks, size):
     return ways[size]
 
 
-def rank_sum(a, b):
+def rank_sum(a, b, exact_total=EXACT_TOTAL):
     """The two-sided p of the rank-sum test that A and B come from one distribution.
 
     Exact, ties included, while both have EXACT_TOTAL values together; the normal approximation with the corrections
@@ -54,12 +55,12 @@ def rank_sum(a, b):
     small = min(n, m)
     observed = sum(ranks[:n]) if n <= m else sum(ranks[n:])
     centre = small * (n + m + 1)
-    if n + m <= EXACT_TOTAL:
+    if n + m <= exact_total:
         sums = _sums(tuple(sorted(ranks)), small)
         away = abs(observed - centre)
         return min(1.0, sum(count for total, count in sums.items() if abs(total - centre) >= away)
                    / math.comb(n + m, small))
-    ties = sum(ranks.count(rank) ** 3 - ranks.count(rank) for rank in set(ranks))
+    ties = sum(count ** 3 - count for count in collections.Counter(ranks).values())
     total = n + m
     variance = n * m / 12 * (total + 1 - ties / (total * (total - 1)))
     z = max(0.0, abs(observed - centre) / 2 - 0.5) / math.sqrt(variance)

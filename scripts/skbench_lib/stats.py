@@ -111,6 +111,28 @@ def hodges_lehmann(values):
     return median([(values[i] + values[j]) / 2 for i in range(count) for j in range(i, count)])
 
 
+def smallest_found(values, n, bound=0.0, power=0.95):
+    """The smallest shift that lifts the lower end of the sign interval of N samples above BOUND with probability POWER,
+    where the samples are spread as VALUES are, about 0; None if there are too few VALUES to say.
+
+    The end is the r-th smallest of N: it lies below the quantile of the spread at which N samples have R below it with
+    probability 1 - POWER. VALUES come from equal sides, so that each could as well have had the other sign.
+    """
+    rank = sign_rank(n)
+    if rank == 0:
+        return None
+    lo, hi = 0.0, 1.0
+    for _ in range(60):
+        middle = (lo + hi) / 2
+        if 1 - binomial_cdf(rank - 1, n, middle) < 1 - power:
+            lo = middle
+        else:
+            hi = middle
+    both = sorted([*values, *(-value for value in values)])
+    index = int(lo * len(both))
+    return bound - both[index - 1] if index else None
+
+
 def log_margin(margin):
     """A relative margin (0.03 for 3 %) in log space."""
     return math.log1p(margin)
