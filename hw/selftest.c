@@ -22,6 +22,7 @@ struct selftest {
 	struct nicdev *dev; /* the caller's; NULL: a model for each check */
 	u64 seed;
 	FILE *pcapng;
+	bool high_iova; /* addresses need all of their 64 bits */
 	struct selftest_row *row;
 
 	struct model_82599 *m;
@@ -57,9 +58,11 @@ static u8 stream_byte(u32 seq)
  * ----------------------------------------------------------------------------------------------
  */
 
-static bool open_device(struct selftest *t, const struct nic_params *timing)
+static bool open_device(struct selftest *t)
 {
-	struct model_params mp = { .timing = timing, .seed = t->seed, .pcapng = t->pcapng };
+	struct model_params mp = { .seed = t->seed,
+				   .high_iova = t->high_iova,
+				   .pcapng = t->pcapng };
 	char err[300];
 
 	t->now = t->dev;
@@ -426,6 +429,7 @@ u32 selftest_run(struct nicdev *dev, u64 seed, FILE *pcapng,
 		struct selftest t = { .dev = dev,
 				      .seed = seed,
 				      .pcapng = i ? NULL : pcapng,
+				      .high_iova = i % 2,
 				      .row = &rows[n],
 				      .ix = ix };
 
@@ -433,7 +437,7 @@ u32 selftest_run(struct nicdev *dev, u64 seed, FILE *pcapng,
 			continue;
 		memset(ix, 0, sizeof(*ix));
 		rows[n] = (struct selftest_row){ .name = checks[i].name };
-		if (open_device(&t, NULL))
+		if (open_device(&t))
 			checks[i].check(&t);
 		close_device(&t);
 		rows[n++].passed = !t.failed;

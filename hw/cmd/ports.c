@@ -14,6 +14,8 @@
 static const char *obstacle(const struct sysfs_env *env, const struct sysfs_port *p, char *text,
 			    size_t len)
 {
+	/* The port itself is one of them, while a kernel driver has it. */
+	const bool itself = p->driver[0] && strcmp(p->driver, "vfio-pci");
 	char blockers[400];
 
 	if (p->default_route)

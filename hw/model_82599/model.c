@@ -387,6 +387,10 @@ int model_open(const struct model_params *p, struct model_82599 **out, char *err
 	m->dev.range[1] =
 		(struct nicdev_range){ 0xfef00000, p->aw39 ? 0x7fffffffffull : 0xffffffffffffull };
 	m->dev.nr_ranges = 2;
+	if (p->high_iova) {
+		m->dev.range[0] = (struct nicdev_range){ 1ull << 32, m->dev.range[1].last };
+		m->dev.nr_ranges = 1;
+	}
 	model_reset(m, true);
 	m->reset_until_ps = 0;
 	if (m->p.pcapng)

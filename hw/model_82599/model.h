@@ -45,6 +45,7 @@ struct model_params {
 	u64 seed;
 	u16 device; /* PCI device ID; 0: 0x10fb */
 	u64 rx_dma_ps; /* end of a received frame to its descriptor visible; 0: 500 ns */
+	bool high_iova; /* usable IOVAs begin at 4 GB */
 	bool aw39; /* usable IOVAs end at 39 bits, as with older IOMMUs */
 	bool firmware_links; /* firmware manages the link: AUTOC needs a semaphore */
 	bool no_link; /* no partner */
