@@ -9,7 +9,7 @@ import csv
 import io
 from pathlib import Path
 
-from . import casefile, children
+from . import casefile, children, kernelcost
 from .benchbin import BenchBinary, NotPossible
 from .build import bench_binary, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, WORSE, UserError
@@ -36,11 +36,19 @@ def add_parser(subparsers):
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="compare with results/ledger; a difference exits with 1")
     what.add_argument("--write", action="store_true", help="store what is counted in results/ledger")
+    parser.add_argument("--kernel", action="store_true",
+                        help="instead: the model's instructions beside the kernel's, with the reason of every ratio "
+                             "outside of 0.5 to 1.5; one without a reason exits with 1")
+    parser.add_argument("--era", choices=kernelcost.ERAS, help="with --kernel: only this era")
     parser.add_argument("--json", metavar="FILE", help="write one JSON object to FILE (- for standard output)")
     parser.set_defaults(func=main)
 
 
 def main(args):
+    if args.kernel:
+        return beside_kernel(args)
+    if args.era:
+        raise UserError("--era goes with --kernel only")
     directory = repo_root() / "results" / "ledger"
     names = casefile.read(directory / "cases.txt")
     if not names:
@@ -67,6 +75,14 @@ def main(args):
         commit, dirty = revision()
         write_json(args.json, {"command": "ledger", "revision": commit, "dirty": dirty, "cases": names,
                                "rows": list(rows.values()), "differences": differences, "status": status})
+    return status
+
+
+def beside_kernel(args):
+    status, found = kernelcost.main(args, text_stream(args.json))
+    if args.json:
+        commit, dirty = revision()
+        write_json(args.json, {"command": "ledger", "revision": commit, "dirty": dirty, **found, "status": status})
     return status
 
 
