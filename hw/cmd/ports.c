@@ -24,8 +24,7 @@ static const char *obstacle(const struct sysfs_env *env, const struct sysfs_port
 		return "no IOMMU: switch VT-d or AMD-Vi on, boot with intel_iommu=on";
 	if (p->noiommu)
 		return "no IOMMU (vfio's unsafe mode): --vfio noiommu";
-	if (sysfs_blockers(env, p->group, blockers, sizeof(blockers)) >
-	    !!strcmp(p->driver, "vfio-pci")) {
+	if (sysfs_blockers(env, p->group, blockers, sizeof(blockers)) > itself) {
 		snprintf(text, len, "others of its IOMMU group are in use: %s", blockers);
 		return text;
 	}
