@@ -27,6 +27,7 @@
  */
 #include "benches/bench_tcp.h"
 #include "benches/bench_tcp_ops.h"
+#include "benches/bench_tcp_rx.h"
 #include "benches/harness/bench.h"
 
 #include "skb/skb_check.h"
@@ -492,6 +493,7 @@ int main(int argc, char **argv)
 {
 	bench_register(&trim);
 	bench_tcp_ops_register();
+	bench_tcp_rx_register();
 	bench_tcp_link_register();
 	return bench_main(argc, argv);
 }

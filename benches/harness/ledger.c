@@ -116,7 +116,7 @@ void bench_ledger_end(const char *phase)
 
 /* The columns of results/ledger. */
 
-/* Without what differs between protocols (wmem, mem), extensions, locks and rings, which have columns of their own. */
+/* Without what differs between protocols (wmem, rmem, mem), extensions, locks and rings, which have columns of their own. */
 static const enum skb_class summed[] = { SKB_C_PAGE,  SKB_C_DATAREF, SKB_C_FCLONE, SKB_C_USERS,
 					 SKB_C_LLIST, SKB_C_SLAB,    SKB_C_UARG };
 
@@ -130,6 +130,12 @@ static const struct {
 	{ "rmw_llist", SKB_C_LLIST },	{ "rmw_slab", SKB_C_SLAB },
 	{ "rmw_uarg", SKB_C_UARG },	{ "rmw_mem", SKB_C_MEM },
 };
+
+/* rmw_wmem is what a socket is charged, whatever the direction: an operation has one. */
+static u64 rmw_of(const struct ledger_row *row, enum skb_class cls)
+{
+	return row->rmw[cls] + (cls == SKB_C_WMEM ? row->rmw[SKB_C_RMEM] : 0);
+}
 
 static void print_row(struct json *j, const struct ledger_row *row)
 {
@@ -154,7 +160,7 @@ static void print_row(struct json *j, const struct ledger_row *row)
 			      row->written[SKB_C_EXT]));
 	json_long(j, "lock", (long long)lock);
 	for (unsigned int i = 0; i < ARRAY_SIZE(by_class); i++)
-		json_long(j, by_class[i].column, (long long)row->rmw[by_class[i].cls]);
+		json_long(j, by_class[i].column, (long long)rmw_of(row, by_class[i].cls));
 	json_long(j, "lock_zone", (long long)row->lock[SKB_C_LOCK_ZONE]);
 	json_long(j, "lock_pcp", (long long)row->lock[SKB_C_LOCK_PCP]);
 	json_long(j, "shared_stores", (long long)row->store[SKB_C_SHINFO_SH]);
