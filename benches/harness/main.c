@@ -77,6 +77,8 @@ static enum bench_status dispatch(const struct bench_options *o)
 		return bench_check(o);
 	case MODE_LEDGER:
 		return bench_ledger(o);
+	case MODE_LINES:
+		return bench_lines(o);
 	case MODE_HELP:
 		bench_help();
 		return BENCH_OK;

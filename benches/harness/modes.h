@@ -14,6 +14,7 @@ enum bench_status bench_sample(const struct bench_options *o);
 enum bench_status bench_calibrate(const struct bench_options *o);
 enum bench_status bench_instructions(const struct bench_options *o);
 enum bench_status bench_ledger(const struct bench_options *o);
+enum bench_status bench_lines(const struct bench_options *o);
 
 /* Ends the line that J wrote: STATUS, or a failure if it could not be written. */
 struct json;

@@ -25,7 +25,7 @@ enum bench_status bench_fail(enum bench_status status, const char *name, const c
 
 #define M(mode)	    (1u << MODE_##mode)
 #define TIMED	    (M(SAMPLE) | M(CALIBRATE) | M(GBENCH))
-#define CASE	    (TIMED | M(CHECK) | M(INSTRUCTIONS) | M(LEDGER))
+#define CASE	    (TIMED | M(CHECK) | M(INSTRUCTIONS) | M(LEDGER) | M(LINES))
 #define NO_MODE	    MODE_NR
 #define MAX_BATCHES 1000000
 #define MAX_N	    1000000000000L /* operations: 1000 s of the shortest one */
@@ -54,6 +54,8 @@ static const struct flag flags[] = {
 	  "n operations inside skb_bench_counted_span(), for callgrind" },
 	{ "skb_ledger", TEXT, MODE_LEDGER, 0, 0, 0, "NAME",
 	  "exact counts of one operation (the _traced program)" },
+	{ "skb_lines", TEXT, MODE_LINES, 0, 0, 0, "NAME",
+	  "cache lines that more than one role writes (the _traced program)" },
 	{ "skb_machine", NONE, MODE_MACHINE, 0, 0, 0, "",
 	  "core-to-core latency, copy bandwidth, clock" },
 	{ "skb_latency", NONE, MODE_LATENCY, 0, 0, 0, "",

@@ -73,7 +73,7 @@ class Flags(HarnessTest):
         done = run("--help")
         self.assertEqual(done.returncode, 0)
         self.assertEqual(done.stderr, "")
-        for flag in ("list", "sample=NAME", "calibrate=NAME", "check=NAME", "instructions=NAME", "ledger=NAME",
+        for flag in ("list", "sample=NAME", "calibrate=NAME", "check=NAME", "instructions=NAME", "ledger=NAME", "lines=NAME",
                      "machine", "context", "n=N", "batches=N", "warmup=N", "inject=PCT", "cpus=LIST", "nodes=LIST",
                      "pages=N", "control=CTL,ACK", "oversubscribe", "alloc=WORD"):
             self.assertIn(f"--skb_{flag} ", done.stdout)
@@ -604,6 +604,39 @@ class Ledger(HarnessTest):
     def test_a_case_that_fails(self):
         self.refused(5, "afterwards", "--skb_ledger=self/fail/when:after", program=TRACED)
         self.refused(4, "refused by machine", "--skb_ledger=self/refuse/why:machine", program=TRACED)
+
+
+@needs_traced
+class Lines(HarnessTest):
+    """--skb_lines: on the roles' threads, even if they share a CPU."""
+
+    def lines(self, name):
+        answer = self.answer(f"--skb_lines={name}", program=TRACED)
+        self.assertEqual((answer["schema"], answer["dropped"]), ("skbench-lines-1", 0))
+        return answer["operations"], answer["lines"]
+
+    def test_one_word_of_two_roles(self):
+        for name, cls, readers in (("self/inc/threads:2", "other", []), ("self/wait", "ring", ["first", "second"])):
+            with self.subTest(name):
+                operations, lines = self.lines(name)
+                self.assertEqual(lines, [{
+                    "sharing": "same field", "lines": 1, "writes": 2 * operations, "fields": [
+                        {"offset": 0, "class": cls, "writers": ["first", "second"], "readers": readers}]}])
+
+    def test_two_words_of_one_line(self):
+        operations, lines = self.lines("self/falsely")
+        self.assertEqual(lines, [{"sharing": "false sharing", "lines": 1, "writes": 2 * operations, "fields": [
+            {"offset": 8, "class": "dataref", "writers": ["first"], "readers": []},
+            {"offset": 24, "class": "users", "writers": ["second"], "readers": []},
+            {"offset": 28, "class": "sk_wmem_alloc", "writers": [], "readers": ["first", "second"]}]}])
+
+    def test_one_role_shares_nothing(self):
+        self.assertEqual(self.lines("self/events")[1], [])
+
+    def test_what_it_refuses(self):
+        self.refused(2, "is timed and counts nothing: use selftest_bench_traced", "--skb_lines=self/inc")
+        self.refused(5, "fails its check beforehand", "--skb_lines=self/fail", program=TRACED)
+        self.refused(2, "no effect", "--skb_lines=self/inc", "--skb_n=5", program=TRACED)
 
 
 class GoogleBenchmark(HarnessTest):

@@ -13,6 +13,7 @@
  *   self/hang     never ends its span
  *   self/events   a known number of each thing that the ledger counts
  *   self/page     takes and frees a page and an object of the model
+ *   self/falsely  two roles that write words of their own in one cache line
  *   self/setup    much work and many page faults before and after the timing, little in it
  */
 #include "benches/harness/bench.h"
@@ -34,7 +35,7 @@ struct self {
 	u64 spans, ops;
 	long arg;
 	bool fails_after;
-	atomic_t by_class[SKB_C_NR];
+	atomic_t by_class[SKB_C_NR] ____cacheline_aligned;
 	u64 flags[8]; /* a shared info, as far as stores to it go */
 	spinlock_t lock;
 	char from[256], to[256];
@@ -575,6 +576,42 @@ static const struct bench_op page = {
 	.pages = pages_page,
 };
 
+/* self/falsely: by_class is one line, of which each role has a word; a third word is only read. */
+
+static void span_falsely(struct self *s, u64 n, enum skb_class mine)
+{
+	while (n--) {
+		atomic_inc(&s->by_class[mine], mine);
+		bench_use(atomic_read(&s->by_class[SKB_C_WMEM], SKB_C_WMEM));
+	}
+}
+
+static void span_falsely_first(void *ctx, u64 n)
+{
+	span_falsely(ctx, n, SKB_C_DATAREF);
+}
+
+static void span_falsely_second(void *ctx, u64 n)
+{
+	span_falsely(ctx, n, SKB_C_USERS);
+}
+
+static int prepare_falsely(const struct bench_args *args, struct bench_case *out, char *err,
+			   size_t errlen)
+{
+	(void)args;
+	if (make(out, 2, span_falsely_first, err, errlen))
+		return -ENOMEM;
+	out->role[1].span = span_falsely_second;
+	return 0;
+}
+
+static const struct bench_op falsely = {
+	.name = "self/falsely",
+	.summary = "two roles with words of their own in one line",
+	.prepare = prepare_falsely,
+};
+
 /* self/setup: what a profile of the timed region must not show. */
 
 #define SETUP_BYTES (16u << 20)
@@ -658,9 +695,9 @@ static const struct bench_op bad_default = {
 
 int main(int argc, char **argv)
 {
-	static const struct bench_op *const ops[] = { &inc,   &empty,  &count,	&wait_op,
-						      &apart, &fail,   &refuse, &crash,
-						      &hang,  &events, &page,	&setup };
+	static const struct bench_op *const ops[] = { &inc,  &empty,   &count, &wait_op, &apart,
+						      &fail, &refuse,  &crash, &hang,	 &events,
+						      &page, &falsely, &setup };
 	const char *mistake = getenv("SELFTEST_MISTAKE");
 
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)

@@ -16,7 +16,7 @@ from unittest import mock
 
 from support import PYTHON, ROOT
 
-from skbench_lib import annotate, build, flame, libperf, perfscript, profdiff, profile
+from skbench_lib import annotate, benchbin, build, flame, libperf, perfscript, profdiff, profile
 from skbench_lib.children import Ended
 from skbench_lib.errors import UserError
 
@@ -350,6 +350,19 @@ class Session(unittest.TestCase):
         self.assertIn("perf_event_mlock_kb is 516 KB", found["sampling"]["reason"])
         self.assertEqual(found["counters"]["events"][0]["value"], 500000)
         self.assertEqual({path.name for path in folder.iterdir()}, {"session.json", "report.txt"})
+
+    def test_lines_by_the_traced_build(self):
+        bench = mock.Mock(case="self/falsely")
+        traced = benchbin.BenchBinary(self.path / "bin" / "bench_self_traced")
+        roles = {"roles": [{"name": "first"}, {"name": "second"}]}
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(profile, "record_c2c", lambda *_: "no c2c here"):
+            found = profile.sharing(bench, traced, roles, Path(scratch))
+            text = (Path(scratch) / "lines.txt").read_text()
+        self.assertEqual((found["kind"], found["reason"]), ("traced build", "no c2c here"))
+        self.assertIn("no c2c here", text)
+        self.assertRegex(" ".join(text.split()), r"2.00 1 false sharing: \+8 dataref by first; \+24 users by second; "
+                                                 r"\+28 sk_wmem_alloc by nobody, read by first\+second")
+        self.assertIn("one role", profile.sharing(bench, traced, {"roles": [{}]}, None)["reason"])
 
     def test_nothing_is_allowed(self):
         done = self.profile("self/setup", "--seconds", "0.1", "--out", str(self.path / "three"),
