@@ -213,6 +213,17 @@ static __always_inline long atomic_long_read(const atomic_long_t *v, enum skb_cl
 	return uatomic_read(&v->counter);
 }
 
+static __always_inline long atomic_long_read_acquire(const atomic_long_t *v, enum skb_class cls)
+{
+	return smp_load_acquire(&v->counter, cls);
+}
+
+static __always_inline long atomic_long_sub_return(long i, atomic_long_t *v, enum skb_class cls)
+{
+	skb_trace(SKB_RMW, cls, v, sizeof(*v));
+	return uatomic_sub_return(&v->counter, i);
+}
+
 static __always_inline int refcount_read(const refcount_t *r, enum skb_class cls)
 {
 	return atomic_read(&r->refs, cls);

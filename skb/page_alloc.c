@@ -256,13 +256,13 @@ static noinline_slow void free_pcppages_bulk(struct zone *zone, struct per_cpu_p
 	pcp->drains++;
 }
 
-static __always_inline struct page *rmqueue_pcplist(struct zone *zone, struct per_cpu_pages *pcp,
-						    unsigned int order)
+/* Under the lock of PCP. */
+static __always_inline struct page *__rmqueue_pcplist(struct zone *zone, struct per_cpu_pages *pcp,
+						      unsigned int order)
 {
 	struct page_list *list = &pcp->lists[order];
 	struct page *page = NULL;
 
-	spin_lock(&pcp->lock, SKB_C_LOCK_PCP);
 	if (likely(list->first))
 		pcp->alloc_hits++;
 	else
@@ -271,6 +271,16 @@ static __always_inline struct page *rmqueue_pcplist(struct zone *zone, struct pe
 		page = list_pop(list);
 		pcp->count -= 1 << order;
 	}
+	return page;
+}
+
+static __always_inline struct page *rmqueue_pcplist(struct zone *zone, struct per_cpu_pages *pcp,
+						    unsigned int order)
+{
+	struct page *page;
+
+	spin_lock(&pcp->lock, SKB_C_LOCK_PCP);
+	page = __rmqueue_pcplist(zone, pcp, order);
 	spin_unlock(&pcp->lock, SKB_C_LOCK_PCP);
 	return page;
 }
@@ -336,6 +346,19 @@ static noinline_slow void destroy_compound_page(struct page *head, unsigned int 
 	change_flags(head, PG_head, 0);
 }
 
+/* PAGE is no longer the allocator's: checked, compound if ORDER > 0, one reference. */
+static __always_inline void prep_new_page(struct per_cpu_pages *pcp, struct page *page,
+					  unsigned int order)
+{
+	pcp->pgalloc += 1UL << order;
+	change_flags(page, PG_pcp, 0);
+	check_page(page, PG_buddy | PG_head, 0);
+	if (order)
+		prep_compound_page(page, order);
+	set_page_count(page, 1);
+	skb_event(SKB_EV_PAGE_ALLOC, page, order);
+}
+
 struct page *alloc_pages_node(int node, unsigned int order)
 {
 	unsigned int nid = node == NUMA_NO_NODE ? numa_node_id() : (unsigned int)node;
@@ -352,14 +375,33 @@ struct page *alloc_pages_node(int node, unsigned int order)
 		if (!page)
 			return NULL;
 	}
-	pcp->pgalloc += 1UL << order;
-	change_flags(page, PG_pcp, 0);
-	check_page(page, PG_buddy | PG_head, 0);
-	if (order)
-		prep_compound_page(page, order);
-	set_page_count(page, 1);
-	skb_event(SKB_EV_PAGE_ALLOC, page, order);
+	prep_new_page(pcp, page, order);
 	return page;
+}
+
+unsigned int alloc_pages_bulk_node(int node, unsigned int nr, struct page **pages)
+{
+	unsigned int nid = node == NUMA_NO_NODE ? numa_node_id() : (unsigned int)node, got = 0;
+	struct per_cpu_pages *pcp = this_cpu_pages(nid);
+	struct zone *zone = &zones[nid];
+
+	if (likely(skb_load(&zone->nr_free, SKB_C_OTHER) >= zone->wmark_min + nr)) {
+		spin_lock(&pcp->lock, SKB_C_LOCK_PCP);
+		while (got < nr && !skb_fail(SKB_SITE_PAGE)) {
+			struct page *page = __rmqueue_pcplist(zone, pcp, 0);
+
+			if (unlikely(!page))
+				break;
+			prep_new_page(pcp, page, 0);
+			pages[got++] = page;
+		}
+		spin_unlock(&pcp->lock, SKB_C_LOCK_PCP);
+	}
+	if (unlikely(!got && nr)) {
+		pages[0] = alloc_pages_node(node, 0);
+		got = pages[0] != NULL;
+	}
+	return got;
 }
 
 void __put_page(struct page *page)

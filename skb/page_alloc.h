@@ -71,6 +71,13 @@ static __always_inline struct page *alloc_pages(unsigned int order)
 	return alloc_pages_node(NUMA_NO_NODE, order);
 }
 
+/*
+ * Up to NR pages of order 0, with one reference each, into PAGES; how many. The CPU's lists are
+ * locked once for all of them. Fewer than NR if memory is short, and then at least one if there is
+ * any. NODE and the rest as for alloc_pages_node(). Kernel: alloc_pages_bulk_array_node(), 6.12.
+ */
+unsigned int alloc_pages_bulk_node(int node, unsigned int nr, struct page **pages);
+
 /* The counters of one node since page_alloc_init(), summed over CPUs. No CPU may be in the allocator. */
 struct zone_stats {
 	u64 pgalloc, pgfree; /* pages */

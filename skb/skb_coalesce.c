@@ -12,8 +12,9 @@
  *                                    delta is all but the shell
  *   the source is cloned             n gets, since the clone's shared info keeps its own
  *
- * A page_pool's pages and others never meet in one sk_buff, as the pool is told at release by a
- * flag of the whole.
+ * A page_pool's pages and others seldom meet in one sk_buff, as the pool is told at release by a
+ * flag of the whole: both have it, or neither. Of a cloned source that has it, 6.1 takes nothing
+ * (frags could not be held as the pool's), 6.12 takes references of the pool's kind.
  */
 #include "skb/skb_head.h"
 
@@ -30,10 +31,12 @@ static __always_inline bool do_skb_try_coalesce(struct sk_buff *to, struct sk_bu
 	unsigned int nr_to, nr_from, len = from->len;
 	int delta;
 
-	(void)era;
 	*fragstolen = false;
 	*delta_truesize = 0;
 	if (skb_cloned(to) || to->pp_recycle != from->pp_recycle)
+		return false;
+	/* Until pool references could be taken (6.8): the clone's put would be a pool's, TO's not. */
+	if (era == ERA_6_1 && from->pp_recycle && skb_cloned(from))
 		return false;
 
 	if (len <= skb_tailroom(to)) {
@@ -54,7 +57,7 @@ static __always_inline bool do_skb_try_coalesce(struct sk_buff *to, struct sk_bu
 		if (nr_to + nr_from >= MAX_SKB_FRAGS || skb_head_is_locked(from))
 			return false;
 		delta = (int)(from->truesize - SKB_DATA_ALIGN(sizeof(struct sk_buff)));
-		page = compound_head(virt_to_page(from->head));
+		page = virt_to_head_page(from->head);
 		skb_fill_page_desc(to, (int)nr_to++, page,
 				   from->data - (unsigned char *)page_address(page),
 				   skb_headlen(from));
@@ -70,7 +73,8 @@ static __always_inline bool do_skb_try_coalesce(struct sk_buff *to, struct sk_bu
 	/* A clone's shared info keeps the references that it has. */
 	if (skb_cloned(from))
 		for (unsigned int i = 0; i < nr_from; i++)
-			skb_frag_ref(from, (int)i);
+			skb_pp_frag_ref(&skb_shinfo(from)->frags[i],
+					era >= ERA_6_12 && from->pp_recycle);
 	else
 		shinfo_write(from, nr_frags, 0);
 

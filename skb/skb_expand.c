@@ -9,7 +9,8 @@
  *   not cloned   no RMW; a head made and one freed; H + 48 + 16 n bytes copied, headroom included
  *   cloned       n gets, L holds and one RMW on dataref; a head made, none freed; the other owner,
  *                when it lets go, puts the n pages and the L members and frees the head that both
- *                had. One RMW more if there is a ubuf_info, which both hold then.
+ *                had. They are put as ordinary pages, also those of a page_pool, to which SKB
+ *                gives nothing back any more. One RMW more if there is a ubuf_info, which both hold then.
  *   cloned, and the other owner lets go in between: the puts and the free happen here. Gets come
  *                before the release, or the pages would be freed under the new head.
  *   managed      n gets more, first of all: no frag may be shared without its reference. They stay
@@ -104,7 +105,7 @@ static __always_inline int do_pskb_expand_head(struct sk_buff *skb, int nhead, i
 			skb_clone_fraglist(shinfo->frag_list);
 		skb_release_data(era, skb);
 	} else {
-		skb_free_head(skb);
+		skb_free_head(skb, era);
 	}
 
 	skb_take_head(skb, data, size, nhead);

@@ -75,12 +75,13 @@ static __always_inline void skb_init(struct sk_buff *skb, unsigned char *data, u
 	atomic_set(&shinfo->dataref, 1, SKB_C_DATAREF);
 }
 
-static __always_inline void skb_free_head(struct sk_buff *skb)
+static __always_inline void skb_free_head(struct sk_buff *skb, const enum skb_era era)
 {
-	if (skb->head_frag)
-		page_frag_free(skb->head);
-	else
+	if (!skb->head_frag)
 		obj_free(skb->head, skb->headers.head_size, skb->headers.head_nid);
+	else if (era < ERA_6_1 || !skb->pp_recycle ||
+		 !napi_pp_put_page(era, virt_to_page(skb->head)))
+		page_frag_free(skb->head);
 }
 
 static __always_inline void skb_set_end_offset(struct sk_buff *skb, unsigned int offset)
@@ -170,6 +171,18 @@ static __always_inline void skb_release_head_state(struct sk_buff *skb)
 	if (skb->destructor)
 		skb->destructor(skb);
 	skb_ext_put(skb);
+}
+
+/* A reference more on FRAG's page: a pool's own, if its sk_buff gives pages back (RECYCLE) and this
+ * is a pool's. */
+static __always_inline void skb_pp_frag_ref(const skb_frag_t *frag, bool recycle)
+{
+	struct page *head = compound_head(frag->page);
+
+	if (recycle && is_pp_page(head))
+		page_pool_ref_page(head);
+	else
+		page_ref_inc(head);
 }
 
 /* Copies LEN bytes from offset OFF of SKB's payload to TO, part of a head. SKB holds that many. */

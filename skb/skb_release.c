@@ -5,8 +5,9 @@
  * Kernel: net/core/skbuff.c, 6.12 skb_data_unref(), skb_release_data(), kfree_skbmem(). What the
  * eras differ in is how the last owner is found: up to 6.1 a cloned sk_buff always pays its RMW on
  * dataref; later, reading that one's own share is all that is left is enough. 3.4 pays an RMW on
- * fclone_ref at both frees of a pair, later kernels only where the other one may still live. Left
- * out: page_pool recycling, bulk freeing of list members.
+ * fclone_ref at both frees of a pair, later kernels only where the other one may still live. A pool
+ * gets its pages back from the last owner (page_pool.h), in 6.1 and later. Left out: bulk freeing of
+ * list members.
  */
 #include "skb/skb_head.h"
 
@@ -29,9 +30,10 @@ static __always_inline bool skb_data_unref(const struct sk_buff *skb,
 static __always_inline void do_skb_release_data(struct sk_buff *skb, const enum skb_era era)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
+	bool recycle = skb->pp_recycle;
 
 	if (!skb_data_unref(skb, shinfo, era))
-		return;
+		goto not_last;
 	if (unlikely(skb_zcopy(skb))) {
 		bool managed = skb_zcopy_managed(skb);
 
@@ -41,11 +43,15 @@ static __always_inline void do_skb_release_data(struct sk_buff *skb, const enum 
 			goto free_head;
 	}
 	for (int i = 0; i < shinfo_read(skb, nr_frags); i++)
-		__skb_frag_unref(&shinfo->frags[i]);
+		__skb_frag_unref(era, &shinfo->frags[i], recycle);
 free_head:
 	if (skb_has_frag_list(skb))
 		kfree_skb_list(era, shinfo->frag_list);
-	skb_free_head(skb);
+	skb_free_head(skb, era);
+not_last:
+	/* What SKB may get now is not of a pool's kind: the last sharer alone gives pages back. */
+	if (era >= ERA_6_1)
+		skb->pp_recycle = 0;
 }
 
 /* The memory of the shell, or of the pair with the second of the two. */

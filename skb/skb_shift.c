@@ -9,8 +9,11 @@
  *   the last frag that is touched moves in part      it lies in both; 1 get
  *   either is cloned                                 it gets a private head first (skb_expand.c)
  *
- * 5.16 and later keep truesize and the end of the head while they unclone. Left out: page_pool
- * references, which are counted as the pages' own here.
+ * 5.16 and later keep truesize and the end of the head while they unclone.
+ *
+ * Of an sk_buff that gives its pages back to a page_pool, the put is the pool's and the get is not:
+ * a page that was shifted in part leaves the pool with the first of its holders. Commit a580ea994fd3
+ * made both the pool's, and was reverted before 6.10: skb_shift_mirrored().
  */
 #include "skb/skb_head.h"
 
@@ -18,6 +21,16 @@
 static __always_inline int skb_prepare_for_shift(struct sk_buff *skb, const enum skb_era era)
 {
 	return era >= ERA_6_1 ? skb_unclone_keeptruesize(era, skb) : skb_unclone(era, skb);
+}
+
+/* Private heads for both. Which takes from one of them, alone, that its pages are a pool's: then no
+ * frag may move either. 0 or a negative error, and both are as before but for their heads. */
+static __always_inline int skb_prepare_both(struct sk_buff *tgt, struct sk_buff *skb,
+					    const enum skb_era era)
+{
+	if (skb_prepare_for_shift(skb, era) || skb_prepare_for_shift(tgt, era))
+		return -ENOMEM;
+	return era >= ERA_6_1 && unlikely(tgt->pp_recycle != skb->pp_recycle) ? -EINVAL : 0;
 }
 
 static __always_inline void skb_len_add(struct sk_buff *skb, int delta)
@@ -71,7 +84,7 @@ static __always_inline void skb_drop_descs(struct sk_buff *skb, unsigned int n)
 }
 
 static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen,
-					const enum skb_era era)
+					const enum skb_era era, const bool mirrored)
 {
 	unsigned int to = shinfo_read(tgt, nr_frags), nr = shinfo_read(skb, nr_frags), from = 0;
 	const skb_frag_t *first = &skb_shinfo(skb)->frags[0];
@@ -80,6 +93,7 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 
 	BUG_ON(shiftlen < 0 || (unsigned int)shiftlen > skb->len);
 	BUG_ON(skb_has_frag_list(tgt) || skb_has_frag_list(skb));
+	BUG_ON(tgt->pp_recycle != skb->pp_recycle);
 	if (skb_headlen(skb) || !shiftlen)
 		return 0;
 	if (skb_zcopy(tgt) || skb_zcopy(skb))
@@ -87,7 +101,7 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 
 	merge = skb_can_coalesce(tgt, to, first->page, first->offset);
 	if (merge && (u32)todo < first->len) {
-		if (skb_prepare_for_shift(skb, era) || skb_prepare_for_shift(tgt, era))
+		if (skb_prepare_both(tgt, skb, era))
 			return 0;
 		frag_grow(&skb_shinfo(tgt)->frags[to - 1], todo);
 		frag_skip(&skb_shinfo(skb)->frags[0], todo);
@@ -100,7 +114,7 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 	/* All of it, and it does not fit: not worth two private heads to find out. */
 	if ((unsigned int)shiftlen == skb->len && nr - from > MAX_SKB_FRAGS - to)
 		return 0;
-	if (skb_prepare_for_shift(skb, era) || skb_prepare_for_shift(tgt, era))
+	if (skb_prepare_both(tgt, skb, era))
 		return 0;
 
 	/*
@@ -115,7 +129,7 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 		t = &skb_shinfo(tgt)->frags[to++];
 		frag_copy(t, f);
 		if ((u32)todo < f->len) {
-			__skb_frag_ref(f);
+			skb_pp_frag_ref(f, mirrored && skb->pp_recycle);
 			t->len = todo;
 			frag_skip(f, todo);
 			break;
@@ -127,7 +141,7 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 		skb_frag_t *f = &skb_shinfo(skb)->frags[0];
 
 		frag_grow(&skb_shinfo(tgt)->frags[shinfo_read(tgt, nr_frags) - 1], f->len);
-		__skb_frag_unref(f);
+		__skb_frag_unref(era, f, skb->pp_recycle);
 	}
 	shinfo_write(tgt, nr_frags, (u8)to);
 	skb_drop_descs(skb, from);
@@ -137,6 +151,11 @@ static __always_inline int do_skb_shift(struct sk_buff *tgt, struct sk_buff *skb
 #define INSTANTIATE(suffix, era)                                                       \
 	int skb_shift_##suffix(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen) \
 	{                                                                              \
-		return do_skb_shift(tgt, skb, shiftlen, era);                          \
+		return do_skb_shift(tgt, skb, shiftlen, era, false);                   \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)
+
+int skb_shift_mirrored(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen)
+{
+	return do_skb_shift(tgt, skb, shiftlen, ERA_6_12, true);
+}

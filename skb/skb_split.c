@@ -3,7 +3,9 @@
  * skb_split(): cut an sk_buff in two.
  *
  * Kernel: net/core/skbuff.c, 6.12. Frag descriptors move; only a frag that the cut goes through
- * gets a reference more, and a ubuf_info is held by both halves. The flag that says "others may
+ * gets a reference more, and a ubuf_info is held by both halves. A reference on a page_pool's page is
+ * the pool's own, if both halves give pages back: the kernel, which splits what TCP sends, never has
+ * such a one. The flag that says "others may
  * write these pages" is both halves' then.
  */
 #include "skb/skb_head.h"
@@ -40,7 +42,7 @@ static void split_no_header(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
 	if (cut) {
 		skb_frag_t *b = &skb_shinfo(skb1)->frags[0];
 
-		skb_frag_ref(skb, i);
+		skb_pp_frag_ref(&shinfo->frags[i], skb->pp_recycle);
 		b->offset += cut;
 		b->len -= cut;
 		shinfo->frags[i].len = cut;
@@ -58,7 +60,7 @@ void skb_split(struct sk_buff *skb, struct sk_buff *skb1, u32 len)
 	BUG_ON(skb_is_nonlinear(skb) &&
 	       skb_cloned(skb)); /* the shared info would change under the clone */
 	BUG_ON(skb_has_frag_list(skb));
-	BUG_ON(skb1->len);
+	BUG_ON(skb1->len || skb1->pp_recycle != skb->pp_recycle);
 	skb_zcopy_downgrade_managed(skb);
 	skb_shinfo(skb1)->flags |=
 		shinfo_read(skb, flags) & (SKBFL_SHARED_FRAG | SKBFL_PURE_ZEROCOPY);

@@ -21,13 +21,13 @@ static __always_inline void skb_drop_list(struct sk_buff **list, const enum skb_
 }
 
 /* Frags from FIRST on are let go of. */
-static __always_inline void skb_drop_frags(struct sk_buff *skb, int first)
+static __always_inline void skb_drop_frags(struct sk_buff *skb, int first, const enum skb_era era)
 {
 	int nr_frags = shinfo_read(skb, nr_frags);
 
 	shinfo_write(skb, nr_frags, (u8)first);
 	for (int i = first; i < nr_frags; i++)
-		skb_frag_unref(skb, i);
+		skb_frag_unref(era, skb, i);
 }
 
 /* The frag_list from its first byte on, OFFSET of the whole, ends at byte LEN of the whole. */
@@ -77,7 +77,7 @@ static __always_inline int do_pskb_trim(struct sk_buff *skb, u32 len, const enum
 		offset += frag->len;
 	}
 	if (offset >= len) {
-		skb_drop_frags(skb, keep);
+		skb_drop_frags(skb, keep, era);
 		skb_drop_list(&skb_shinfo(skb)->frag_list, era);
 	} else {
 		err = trim_frag_list(skb, offset, len, era);
@@ -137,7 +137,7 @@ static __always_inline int pull_frag_list(struct sk_buff *skb, u32 eat, const en
 }
 
 /* EAT bytes of the frags were copied: frags without any left go, the next one is cut in front. */
-static __always_inline void pull_frags(struct sk_buff *skb, u32 eat)
+static __always_inline void pull_frags(struct sk_buff *skb, u32 eat, const enum skb_era era)
 {
 	skb_frag_t *frags = skb_shinfo(skb)->frags;
 	int nr_frags = shinfo_read(skb, nr_frags), kept = 0;
@@ -145,7 +145,7 @@ static __always_inline void pull_frags(struct sk_buff *skb, u32 eat)
 	for (int i = 0; i < nr_frags; i++) {
 		if (frags[i].len <= eat) {
 			eat -= frags[i].len;
-			skb_frag_unref(skb, i);
+			skb_frag_unref(era, skb, i);
 			continue;
 		}
 		frags[i].offset += eat;
@@ -180,7 +180,7 @@ static __always_inline void *do_pskb_pull_tail(struct sk_buff *skb, u32 delta,
 		if (delta > in_frags && pull_frag_list(skb, delta - in_frags, era))
 			return NULL;
 	}
-	pull_frags(skb, delta);
+	pull_frags(skb, delta, era);
 	skb->tail += delta;
 	skb->data_len -= delta;
 	if (era >= ERA_6_1 && !skb->data_len)

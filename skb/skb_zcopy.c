@@ -64,7 +64,7 @@ static __always_inline int do_skb_copy_ubufs(struct sk_buff *skb, const enum skb
 	}
 	copy_frags(skb, pages, size);
 	for (int i = 0; i < shinfo_read(skb, nr_frags); i++)
-		skb_frag_unref(skb, i);
+		skb_frag_unref(era, skb, i);
 	for (unsigned int i = 0; i < nr; i++) {
 		skb_fill_page_desc(skb, i, pages[i], 0, min(left, size));
 		left -= min(left, size);

@@ -34,7 +34,7 @@
 #include "skb/era.h"
 #include "skb/llist.h"
 #include "skb/obj.h"
-#include "skb/page.h"
+#include "skb/page_pool.h"
 
 #include <errno.h>
 
@@ -430,22 +430,37 @@ static __always_inline void __skb_frag_ref(skb_frag_t *frag)
 	get_page(frag->page);
 }
 
-static __always_inline void __skb_frag_unref(skb_frag_t *frag)
+/* RECYCLE: of an sk_buff that gives pages back to their page_pool, if they are of one. */
+static __always_inline void __skb_frag_unref(const enum skb_era era, skb_frag_t *frag, bool recycle)
 {
+	if (era >= ERA_6_1 && recycle && napi_pp_put_page(era, frag->page))
+		return;
 	put_page(frag->page);
 }
 
-/* A reference more on the page of frag I. */
+/* A reference more on the page of frag I; never one of a page_pool's own kind. */
 static __always_inline void skb_frag_ref(struct sk_buff *skb, int i)
 {
 	__skb_frag_ref(&skb_shinfo(skb)->frags[i]);
 }
 
 /* One less; managed frags hold none. */
-static __always_inline void skb_frag_unref(struct sk_buff *skb, int i)
+static __always_inline void skb_frag_unref(const enum skb_era era, struct sk_buff *skb, int i)
 {
 	if (likely(!(shinfo_read(skb, flags) & SKBFL_MANAGED_FRAG_REFS)))
-		__skb_frag_unref(&skb_shinfo(skb)->frags[i]);
+		__skb_frag_unref(era, &skb_shinfo(skb)->frags[i], skb->pp_recycle);
+}
+
+/*
+ * The references that SKB's frags and its head's page fragment have on pages of a page_pool are of
+ * the pool's kind, and go back there with the last share of the head (page_pool.h; 5.14 and later).
+ * For the sole owner, before SKB has frags. What makes a second shared info (pskb_expand_head() of a
+ * cloned one, pskb_copy()) takes ordinary references, and that sk_buff does not recycle: while they
+ * are there, the page does not return into the pool.
+ */
+static __always_inline void skb_mark_for_recycle(struct sk_buff *skb)
+{
+	skb->pp_recycle = 1;
 }
 
 /* Where the bytes of a frag lie. */
@@ -793,7 +808,8 @@ static __always_inline void skb_condense(const enum skb_era era, struct sk_buff 
 
 /*
  * SKB keeps its first LEN bytes, the empty SKB1 gets the rest. An SKB with frags must not be
- * cloned, none may hold a frag_list (BUG), and SKB1 needs tailroom for linear bytes that move.
+ * cloned, none may hold a frag_list (BUG), and SKB1 needs tailroom for linear bytes that move. Both
+ * recycle pages, or neither does (BUG).
  * truesize is the caller's to divide. One get if the cut lies inside a frag, one more hold on a
  * ubuf_info, else no RMW at all; managed frags get their references first. SKB1's frags may be
  * written by others if SKB's may. Cannot fail.
@@ -811,15 +827,20 @@ SKB_ERA_DECLARE(int, skb_shift, struct sk_buff *tgt, struct sk_buff *skb, int sh
  * The owner of both calls it; owners of their clones may let go at the same time.
  *
  * Returns SHIFTLEN; or 0 if SKB has linear bytes, either has a ubuf_info, TGT's frags do not
- * suffice, memory for a private head is short or SHIFTLEN is 0: then no byte, length or
- * reference has changed, but either may have got a private head. BUG if either has a frag_list,
- * whose bytes would be left behind. Kernel: skb_shift(), net/core/skbuff.c.
+ * suffice, memory for a private head is short, one but not both lost its pool's pages with a private
+ * head, or SHIFTLEN is 0: then no byte, length or reference has changed, but either may have got a
+ * private head. BUG if either has a frag_list, whose bytes would be left behind, or one recycles
+ * pages and the other does not. Kernel: skb_shift(), net/core/skbuff.c.
  */
 static __always_inline int skb_shift(const enum skb_era era, struct sk_buff *tgt,
 				     struct sk_buff *skb, int shiftlen)
 {
 	return SKB_ERA_CALL(era, skb_shift, tgt, skb, shiftlen);
 }
+
+/* The same as era 6.12's, but that a frag which moves in part is held by a reference of the kind that
+ * its release drops: what the file's head tells. */
+int skb_shift_mirrored(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen);
 
 /* --- coalescing (skb_coalesce.c)
  * ------------------------------------------------------------------------------ */

@@ -31,7 +31,7 @@ u32 __pskb_trim_head(struct sk_buff *skb, u32 len)
 		/* Also drops an empty frag that stands in front. */
 		if (eat && frag->len <= eat) {
 			eat -= frag->len;
-			__skb_frag_unref(frag);
+			put_page(frag->page); /* never of a page_pool: TCP's own */
 			continue;
 		}
 		shinfo->frags[kept] = *frag;

@@ -11,6 +11,8 @@
  *       once, after the last
  *   an extension object's refcnt is the number of sk_buffs that point to it, and each of them
  *   finds in it what was last written through it or through the one that it was cloned from
+ *   R6  a page_pool's pages are at rest in it with both counts 1, or in use, and then its two kinds
+ *       of references are those that name the page; hold minus release is how many there are
  *   users is the holds of the test and of the frag_lists that an sk_buff is in
  *   B   every byte is where a plain copy of it says
  *   objects and pages out are those that can be reached, neither more nor fewer
@@ -51,6 +53,7 @@ static int nr_live;
 static struct page *stock[STOCK]; /* blocks that several frags share; the test's reference each */
 static struct page_frag pfrag;
 static struct page_frag_cache frag_cache;
+static struct page_pool *pools[2]; /* of pages, and of larger blocks; 6.1 and later */
 /* In use while refcnt is not 0; `found` is what can be reached now. */
 static struct zc {
 	struct ubuf_info_msgzc ubuf;
@@ -245,19 +248,82 @@ static void check_heads(void)
 		}
 }
 
+/* What rests in a pool; its pages. */
+static size_t check_at_rest(const struct page *page, const struct page_pool *pool)
+{
+	if (!is_pp_page(page) || page->pp != pool || page_count(page) != 1 ||
+	    page->pp_ref_count.counter != 1)
+		broken("page %td at rest has %d references, %ld of its pool's", page - mem_map,
+		       page_count(page), page->pp_ref_count.counter);
+	if (sum.refs[page - mem_map])
+		broken("page %td is at rest and in use", page - mem_map);
+	return 1UL << compound_order(page);
+}
+
+/* The blocks of POOL at rest, and how many they are in *NR. */
+static size_t check_pool(const struct page_pool *pool, int *nr)
+{
+	const struct ptr_ring *r = &pool->ring;
+	int in_ring = (r->producer - r->consumer_head + r->size) % r->size;
+	size_t pages = 0;
+
+	if (!in_ring && !__ptr_ring_empty(r))
+		in_ring = r->size;
+	for (unsigned int i = 0; i < pool->alloc.count; i++)
+		pages += check_at_rest(pool->alloc.cache[i], pool);
+	for (int i = 0; i < in_ring; i++)
+		pages += check_at_rest(r->queue[(r->consumer_head + i) % r->size], pool);
+	*nr = (int)pool->alloc.count + in_ring;
+	return pages;
+}
+
+/* References on HEAD, of both kinds, that are somebody's and not its pool's own. */
+static long page_refs(const struct page *head, int in_use[2])
+{
+	const struct page_pool *pool;
+
+	if (!is_pp_page(head))
+		return page_count(head);
+	pool = head->pp;
+	in_use[pool == pools[1]]++;
+	if (head == pool->frag_page)
+		return page_count(head) - 1 + head->pp_ref_count.counter -
+		       (PP_BIAS_MAX - pool->frag_users);
+	return page_count(head) - 1 + head->pp_ref_count.counter;
+}
+
 static void check_pages(void)
 {
+	int in_use[2] = { 0 };
 	size_t pages = 0;
 
 	for (int i = 0; i < sum.nr_pages; i++) {
 		struct page *head = sum.page[i];
 		int *refs = &sum.refs[head - mem_map];
 
-		if (page_count(head) != *refs)
-			broken("page %td has %d references, %d can be reached", head - mem_map,
-			       page_count(head), *refs);
+		if (page_refs(head, in_use) != *refs)
+			broken("page %td has %ld references, %d can be reached", head - mem_map,
+			       page_refs(head, in_use), *refs);
 		pages += 1UL << compound_order(head);
 		*refs = 0;
+	}
+	for (int i = 0; i < 2; i++) {
+		int at_rest, in_hand = 0;
+
+		if (!pools[i])
+			continue;
+		pages += check_pool(pools[i], &at_rest);
+		/* The block that is being cut up, where nobody has a part of it. */
+		if (pools[i]->frag_page &&
+		    pools[i]->frag_page->pp_ref_count.counter ==
+			    PP_BIAS_MAX - pools[i]->frag_users &&
+		    page_count(pools[i]->frag_page) == 1) {
+			in_hand = 1;
+			pages += 1UL << compound_order(pools[i]->frag_page);
+		}
+		if (page_pool_inflight(pools[i]) != at_rest + in_use[i] + in_hand)
+			broken("a pool has %d pages in flight, %d at rest, %d in use",
+			       page_pool_inflight(pools[i]), at_rest, in_use[i] + in_hand);
 	}
 	if (pages != model_pages_in_use())
 		broken("%zu pages are out, %zu can be reached", model_pages_in_use(), pages);
@@ -380,6 +446,34 @@ static void op_alloc(void)
 	add(skb, NULL);
 }
 
+/* A head in a fragment of a pool's block. */
+static void build_in_pool(struct page_pool *pool, u32 size)
+{
+	unsigned int off;
+	struct page *page = page_pool_alloc_frag(pool, &off, size);
+	struct sk_buff *skb;
+
+	if (!page)
+		return;
+	skb = build_skb(era, (char *)page_address(page) + off, size);
+	if (!skb) {
+		page_pool_put_page(pool, page, rng_below(&rng, 2)); /* still ours */
+		return;
+	}
+	skb_mark_for_recycle(skb);
+	add(skb, NULL);
+}
+
+/* The pools are polled, or not: what comes back goes to the cache or the ring. */
+static void op_poll(void)
+{
+	for (int i = 0; i < 2 && pools[i]; i++)
+		if (rng_below(&rng, 2))
+			page_pool_poll_begin(pools[i]);
+		else
+			page_pool_poll_end(pools[i]);
+}
+
 static void op_build(void)
 {
 	u32 size = SKB_SHINFO_SIZE + 64 * (1 + rng_below(&rng, 20));
@@ -388,6 +482,10 @@ static void op_build(void)
 
 	if (!room())
 		return;
+	if (pools[0] && rng_below(&rng, 3) == 0) {
+		build_in_pool(pools[rng_below(&rng, 2)], size);
+		return;
+	}
 	data = page_frag_alloc_align(&frag_cache, size, 64);
 	if (!data)
 		return;
@@ -434,13 +532,26 @@ static void op_frag(void)
 	struct live *l = pick();
 	u32 off = rng_below(&rng, 2000), n = 1 + rng_below(&rng, 1500);
 	struct page *page;
+	bool may_recycle;
 	u8 *p;
 
 	if (!l || !sole(l) || l->len + n > MAX_BYTES || skb_shinfo(l->skb)->frag_list ||
 	    skb_zcopy(l->skb) || /* the user's pages only */
 	    skb_shinfo(l->skb)->nr_frags == MAX_SKB_FRAGS)
 		return;
-	switch (rng_below(&rng, 3)) {
+	/* One with frags may hold a pool's pages as anybody does: it is not to be marked any more. */
+	may_recycle = pools[0] && (l->skb->pp_recycle || !skb_shinfo(l->skb)->nr_frags);
+	switch (rng_below(&rng, may_recycle ? 4 : 3)) {
+	case 3: /* of a pool, all of a block or a part */
+		page = rng_below(&rng, 2) ? page_pool_alloc_pages(pools[rng_below(&rng, 2)])
+					  : page_pool_alloc_frag(pools[0], &off, n);
+		if (!page)
+			return;
+		skb_mark_for_recycle(l->skb);
+		p = (u8 *)page_address(page) + off;
+		for (u32 i = 0; i < n; i++)
+			p[i] = rng_next(&rng);
+		break;
 	case 0: /* a page of its own */
 		page = alloc_pages(0);
 		if (!page)
@@ -556,6 +667,7 @@ static void op_split(void)
 	if (!rest)
 		return;
 	cut = rng_below(&rng, l->len + 1);
+	rest->pp_recycle = l->skb->pp_recycle;
 	skb_split(l->skb, rest, cut);
 	m = add(rest, NULL);
 	m->len = l->len - cut;
@@ -571,7 +683,8 @@ static void op_shift(void)
 	int n;
 
 	if (!to || to == from || to->holds != 1 || from->holds != 1 ||
-	    skb_shinfo(to->skb)->frag_list || skb_shinfo(from->skb)->frag_list)
+	    skb_shinfo(to->skb)->frag_list || skb_shinfo(from->skb)->frag_list ||
+	    to->skb->pp_recycle != from->skb->pp_recycle)
 		return;
 	n = rng_below(&rng, from->len + 1);
 	if (to->len + n > MAX_BYTES)
@@ -581,7 +694,9 @@ static void op_shift(void)
 	sum_truesize = to->skb->truesize + from->skb->truesize;
 	if (era < ERA_6_1 && (skb_cloned(to->skb) || skb_cloned(from->skb)))
 		sum_truesize = 0; /* 3.4 unclones to whatever the bucket holds */
-	n = skb_shift(era, to->skb, from->skb, n);
+	/* The eras' own takes a reference of the wrong kind on a pool's page. */
+	n = to->skb->pp_recycle ? skb_shift_mirrored(to->skb, from->skb, n)
+				: skb_shift(era, to->skb, from->skb, n);
 	memcpy(to->bytes + to->len, from->bytes, n);
 	to->len += n;
 	from->len -= n;
@@ -836,18 +951,31 @@ static const struct {
 	void (*fn)(void);
 	int weight;
 } ops[] = {
-	{ "alloc", op_alloc, 10 },	{ "build", op_build, 4 },
-	{ "put", op_put, 10 },		{ "pull", op_pull, 4 },
-	{ "frag", op_frag, 24 },	{ "header_release", op_header_release, 4 },
-	{ "clone", op_clone, 12 },	{ "copy", op_copy, 5 },
-	{ "expand", op_expand, 10 },	{ "unclone", op_unclone, 8 },
-	{ "split", op_split, 5 },	{ "frag_list", op_frag_list, 3 },
-	{ "get", op_get, 3 },		{ "free", op_free, 26 },
-	{ "shift", op_shift, 8 },	{ "coalesce", op_coalesce, 8 },
-	{ "trim", op_trim, 5 },		{ "pull_tail", op_pull_tail, 5 },
-	{ "condense", op_condense, 3 }, { "full_copy", op_full_copy, 2 },
-	{ "own", op_own, 5 },		{ "morph", op_morph, 3 },
-	{ "zcopy", op_zcopy, 5 },	{ "copy_ubufs", op_copy_ubufs, 2 },
+	{ "alloc", op_alloc, 10 },
+	{ "build", op_build, 4 },
+	{ "put", op_put, 10 },
+	{ "pull", op_pull, 4 },
+	{ "frag", op_frag, 24 },
+	{ "header_release", op_header_release, 4 },
+	{ "clone", op_clone, 12 },
+	{ "copy", op_copy, 5 },
+	{ "expand", op_expand, 10 },
+	{ "unclone", op_unclone, 8 },
+	{ "split", op_split, 5 },
+	{ "frag_list", op_frag_list, 3 },
+	{ "get", op_get, 3 },
+	{ "free", op_free, 26 },
+	{ "shift", op_shift, 8 },
+	{ "coalesce", op_coalesce, 8 },
+	{ "poll", op_poll, 3 },
+	{ "trim", op_trim, 5 },
+	{ "pull_tail", op_pull_tail, 5 },
+	{ "condense", op_condense, 3 },
+	{ "full_copy", op_full_copy, 2 },
+	{ "own", op_own, 5 },
+	{ "morph", op_morph, 3 },
+	{ "zcopy", op_zcopy, 5 },
+	{ "copy_ubufs", op_copy_ubufs, 2 },
 	{ "ext", op_ext, 5 },
 };
 
@@ -897,6 +1025,11 @@ static void drain(void)
 	if (pfrag.page)
 		put_page(pfrag.page);
 	pfrag.page = NULL;
+	for (int i = 0; i < 2 && pools[i]; i++) {
+		if (page_pool_destroy(pools[i]))
+			broken("pages of a pool never came back");
+		pools[i] = NULL;
+	}
 	page_frag_cache_drain(&frag_cache);
 	memset(&frag_cache, 0, sizeof(frag_cache));
 }
@@ -919,6 +1052,13 @@ int main(void)
 	model_fail = fail_some;
 #endif
 	for (era = ERA_3_4; era < SKB_ERA_NR; era++) {
+		for (unsigned int i = 0; era >= ERA_6_1 && i < 2; i++) {
+			struct page_pool_params p = { .order = i, .pool_size = 64 };
+
+			if (page_pool_create(&p, &pools[i]))
+				broken("no pool");
+			page_pool_poll_begin(pools[i]);
+		}
 		for (op_nr = 0; op_nr < ops_per_era; op_nr++) {
 			one_op();
 			check_all(op_nr % 64 == 0);

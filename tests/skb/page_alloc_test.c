@@ -608,7 +608,50 @@ static void test_ledger(void **state)
 	test_fail_mask = 0;
 	assert_initial_state();
 }
+
+/* One lock of the CPU's lists for all, the zone's for each batch; what cannot be had is left out. */
+static void test_bulk(void **state)
+{
+	struct page *page[PCP_BATCH + 1];
+
+	(void)state;
+	skb_trace_sink = &test_sink;
+	test_counts_reset();
+	assert_int_equal(alloc_pages_bulk_node(NUMA_NO_NODE, PCP_BATCH + 1, page), PCP_BATCH + 1);
+	assert_int_equal(test_counts.rmw[SKB_C_LOCK_PCP], 1);
+	assert_int_equal(test_counts.rmw[SKB_C_LOCK_ZONE], 2);
+	assert_int_equal(test_counts.event[SKB_EV_PAGE_ALLOC], PCP_BATCH + 1);
+	assert_int_equal(stats().pgalloc, PCP_BATCH + 1);
+	assert_int_equal(stats().pcp_alloc_hits, PCP_BATCH - 1);
+	for (int i = 0; i <= PCP_BATCH; i++) {
+		assert_int_equal(page_count(page[i]), 1);
+		for (int k = 0; k < i; k++)
+			assert_ptr_not_equal(page[i], page[k]);
+		put_page(page[i]);
+	}
+	assert_int_equal(alloc_pages_bulk_node(0, 0, page), 0);
+	test_fail_mask = 1u << SKB_SITE_PAGE;
+	assert_int_equal(alloc_pages_bulk_node(0, 3, page), 0);
+	test_fail_mask = 0;
+	assert_initial_state();
+}
 #endif
+
+/* Short of memory: one at a time, until there is none. */
+static void test_bulk_exhaustion(void **state)
+{
+	static struct page *page[PAGES];
+	size_t nr = 0, got;
+
+	(void)state;
+	while ((got = alloc_pages_bulk_node(NUMA_NO_NODE, min(64, (int)(PAGES - nr)), &page[nr])))
+		nr += got;
+	assert_in_range(nr, PAGES - 64, PAGES);
+	assert_null(alloc_pages(0));
+	while (nr)
+		put_page(page[--nr]);
+	assert_initial_state();
+}
 
 int main(void)
 {
@@ -622,12 +665,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_compound, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random_alloc_free, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exhaustion, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bulk_exhaustion, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_alloc_here_free_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_alloc_here_free_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_cpus_cross, setup, teardown),
 #ifdef SKB_TRACED
 		cmocka_unit_test_setup_teardown(test_ledger, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bulk, setup, teardown),
 #endif
 	};
 

@@ -147,7 +147,7 @@ static void by_head(void **state)
 		kfree_skb(era, from);
 
 		from = built(era, &nc, 700);
-		head = compound_head(virt_to_page(from->head));
+		head = virt_to_head_page(from->head);
 		from_at = from->data - (unsigned char *)page_address(head);
 		frags(from, p, MAX_SKB_FRAGS - 11, 100);
 		truesize = from->truesize;
@@ -183,7 +183,7 @@ static void the_head_outlives_its_cache(void **state)
 	for_each_era (era) {
 		struct page_frag_cache nc = { 0 };
 		struct sk_buff *to = empty(era), *from = built(era, &nc, 1000);
-		struct page *head = compound_head(virt_to_page(from->head));
+		struct page *head = virt_to_head_page(from->head);
 
 		skb_reserve(to, skb_tailroom(to)); /* no room to copy to */
 		page_frag_cache_drain(&nc);
