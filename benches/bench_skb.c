@@ -18,7 +18,8 @@
  *   skb/skb_frag_ref              page             skb_frag_ref(), skb_frag_unref(), never the last
  *
  * What moves bytes and frags is in bench_skb_data.c, merging in bench_skb_coalesce.c, extensions in
- * bench_skb_ext.c, pages in bench_skb_page.c, lock-free lists in bench_skb_list.c.
+ * bench_skb_ext.c, pages in bench_skb_page.c and bench_skb_pool.c, lock-free lists in
+ * bench_skb_list.c.
  *
  * The kernel does each of these in net/core/skbuff.c. What is fake here: one sk_buff in one thread,
  * its lines warm; pages hold no payload that anybody reads; frags are one page each, of which the
@@ -517,7 +518,7 @@ static void span_frag_ref(void *arg, u64 n)
 
 	while (n--) {
 		skb_frag_ref(c->skb, 0);
-		skb_frag_unref(c->skb, 0);
+		skb_frag_unref(ERA_6_12, c->skb, 0);
 	}
 }
 
@@ -528,7 +529,7 @@ static void phase_ref(void *arg)
 
 static void phase_unref(void *arg)
 {
-	skb_frag_unref(((struct skb_ctx *)arg)->skb, 0);
+	skb_frag_unref(ERA_6_12, ((struct skb_ctx *)arg)->skb, 0);
 }
 
 static void one_frag_ref(void *arg)
@@ -606,6 +607,7 @@ int main(int argc, char **argv)
 	bench_skb_coalesce();
 	bench_skb_ext();
 	bench_skb_page();
+	bench_skb_pool();
 	bench_skb_list();
 	return bench_main(argc, argv);
 }

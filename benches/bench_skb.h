@@ -91,5 +91,6 @@ void bench_skb_data(void);
 void bench_skb_ext(void);
 void bench_skb_list(void);
 void bench_skb_page(void);
+void bench_skb_pool(void);
 
 #endif

@@ -59,7 +59,7 @@ static __always_inline void empty_target(struct skb_ctx *c, const enum how how)
 		return;
 	}
 	for (int i = 0; i < skb_shinfo(to)->nr_frags; i++)
-		skb_frag_unref(to, i);
+		put_page(skb_shinfo(to)->frags[i].page);
 	skb_shinfo(to)->nr_frags = 0;
 	to->len = to->data_len = 0;
 	to->truesize = c->truesize;

@@ -647,7 +647,7 @@ static __always_inline void ubufs_restore(struct skb_ctx *c)
 	struct sk_buff *skb = c->skb;
 
 	for (int i = 0; i < skb_shinfo(skb)->nr_frags; i++)
-		skb_frag_unref(skb, i);
+		put_page(skb_shinfo(skb)->frags[i].page);
 	for (unsigned int i = 0; i < c->frags; i++) {
 		page_ref_inc(c->page[i]);
 		skb_fill_page_desc(skb, i, c->page[i], 0, PAGE_SIZE);

@@ -169,6 +169,33 @@ def flush(c):
     return {**received(c), "obj_free": (kept, kept + 32), "rmw_llist": int(c.get("variant") == "node_llist"), "lock": 1}
 
 
+BURST = 64  # pages of a page_pool in one operation
+BLOCKS = 16
+
+
+def pool_pages(c):
+    """Pages, or blocks, that an operation takes from the page allocator."""
+    if c.get("from") == "blocks":
+        return BLOCKS
+    return BURST if c.get("from") == "pages" or c.get("by") in ("ring_full", "held") else 0
+
+
+def pool_put(c):
+    """What a page leaves the pool by costs one more on the pool's own count."""
+    if c.get("from") == "ring" or c.get("by") == "other":
+        return {"lock": BURST}
+    left = pool_pages(c)
+    return {"page_put": left, "page_free": left if c.get("by") == "ring_full" else 0, "pool": left}
+
+
+def recycled_by_ring(c):
+    return 0 if c.looks and c.get("polled") else c.n
+
+
+POOL = {
+    "alloc": lambda c: {"page_alloc": pool_pages(c)}, "put": pool_put,
+    "hold": lambda c: {"page_get": pool_pages(c)},
+    "drop": lambda c: {"page_put": pool_pages(c), "page_free": pool_pages(c)}}
 UNSHARE = {"clone": companion, "free_clone": last_clone}
 # operation, phase: columns of a Case; a tuple holds what is possible, since it depends on how much of a block is used.
 FORMULAS = {
@@ -218,6 +245,15 @@ FORMULAS = {
         "coalesce": merge, "free_partial": free_merged,
         "free_clone": lambda c: {"page_put": c.n, "rmw_dataref": 1 - c.looks, "obj_free": 2},
         "restore": empty_target},
+    "skb/page_pool_alloc": POOL,
+    "skb/page_pool_put": POOL,
+    "skb/page_pool_alloc_frag": {
+        # The one fragment of a page is the last user of it when the next one is cut: a look is enough.
+        "alloc": lambda c: {}, "put": lambda c: {"pool": PAGE // c.get("size")}},
+    "skb/page_pool_two_cpus": {"alloc": lambda c: {}, "put": lambda c: {"lock": 1}},
+    "skb/kfree_skb_recycle": {
+        "make": lambda c: {"obj_alloc": 2},
+        "free": lambda c: {"obj_free": 2, "lock": recycled_by_ring(c)}},
     "skb/skb_copy_ubufs": {
         "set": lambda c: {"rmw_uarg": 1},
         "copy_ubufs": lambda c: {"page_put": c.n, "page_alloc": c.n, "rmw_uarg": 1, "bytes_copied": PAGE * c.n},
@@ -294,8 +330,9 @@ def wrong(row):
         ignored = LOCKS
     else:
         ignored = set()
-    # Every get and every put is one atomic operation on a page.
-    want["rmw_page"] = tuple(gets + puts for gets in possible(want.get("page_get", 0))
+    # Every get and every put is one atomic operation on a page; a page_pool's counts are of that class, too.
+    pool = want.pop("pool", 0)
+    want["rmw_page"] = tuple(gets + puts + pool for gets in possible(want.get("page_get", 0))
                              for puts in possible(want.get("page_put", 0)))
     for column in ledger.COUNTS:
         if column in ignored or column == "rmw":
