@@ -12,6 +12,7 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
+typedef int64_t s64;
 
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))

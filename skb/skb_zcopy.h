@@ -61,6 +61,12 @@ static __always_inline bool skb_zcopy_managed(const struct sk_buff *skb)
 	return shinfo_read(skb, flags) & SKBFL_MANAGED_FRAG_REFS;
 }
 
+/* True if the pages of both are charged, or of neither. */
+static __always_inline bool skb_pure_zcopy_same(const struct sk_buff *a, const struct sk_buff *b)
+{
+	return !((shinfo_read(a, flags) ^ shinfo_read(b, flags)) & SKBFL_PURE_ZEROCOPY);
+}
+
 /* One reference more; the caller owns one. */
 static __always_inline void net_zcopy_get(struct ubuf_info *uarg)
 {

@@ -157,6 +157,16 @@ struct sock {
 	u32 lost_out;
 	u32 delivered; /* segments acknowledged, by a SACK or an ACK: each once */
 	u8 sk_shutdown; /* SEND_SHUTDOWN: a FIN is queued; RCV_SHUTDOWN: one was received */
+	bool autocork; /* tcp_push() may wait for a completion */
+
+	/* a subflow of MPTCP: what its options are made of (mptcp_options.h) */
+	struct {
+		bool on;
+		bool data_fin; /* the stream ends in front of data_fin_seq */
+		u32 isn; /* subflow sequence numbers count from here */
+		u64 data_ack;
+		u64 data_fin_seq;
+	} mptcp;
 };
 
 #define sk_rmem_alloc sk_backlog.rmem_alloc

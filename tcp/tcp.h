@@ -12,6 +12,8 @@
 #ifndef TCP_TCP_H
 #define TCP_TCP_H
 
+#include "skb/mptcp_ext.h"
+#include "skb/skb_zcopy.h"
 #include "tcp/sock.h"
 #include "tcp/tcp_cb.h"
 #include "tcp/tx_ring.h"
@@ -19,20 +21,30 @@
 #define TCP_DECLARE_ERA(ret, name, era, ...)   \
 	ret name##_##era##_eager(__VA_ARGS__); \
 	ret name##_##era##_offset_ack(__VA_ARGS__)
-#define TCP_DECLARE(ret, name, ...)                   \
-	TCP_DECLARE_ERA(ret, name, 3_4, __VA_ARGS__); \
-	TCP_DECLARE_ERA(ret, name, 6_1, __VA_ARGS__); \
-	TCP_DECLARE_ERA(ret, name, 6_12, __VA_ARGS__)
+#define TCP_DECLARE_SPLIT(ret, name, era, ...)        \
+	ret name##_##era##_split_posted(__VA_ARGS__); \
+	ret name##_##era##_split_fixed(__VA_ARGS__)
+#define TCP_DECLARE(ret, name, ...)                     \
+	TCP_DECLARE_ERA(ret, name, 3_4, __VA_ARGS__);   \
+	TCP_DECLARE_ERA(ret, name, 6_1, __VA_ARGS__);   \
+	TCP_DECLARE_ERA(ret, name, 6_12, __VA_ARGS__);  \
+	TCP_DECLARE_SPLIT(ret, name, 6_1, __VA_ARGS__); \
+	TCP_DECLARE_SPLIT(ret, name, 6_12, __VA_ARGS__)
 
-#define TCP_CALL(era, trim, name, ...)                                                   \
-	((trim) == TRIM_EAGER ? ((era) == ERA_3_4   ? name##_3_4_eager(__VA_ARGS__)      \
-				 : (era) == ERA_6_1 ? name##_6_1_eager(__VA_ARGS__)      \
-						    : name##_6_12_eager(__VA_ARGS__))    \
-			      : ((era) == ERA_3_4   ? name##_3_4_offset_ack(__VA_ARGS__) \
-				 : (era) == ERA_6_1 ? name##_6_1_offset_ack(__VA_ARGS__) \
-						    : name##_6_12_offset_ack(__VA_ARGS__)))
+#define TCP_CALL_ERA(era, trim, name, ...)                   \
+	((era) == ERA_3_4   ? name##_3_4_##trim(__VA_ARGS__) \
+	 : (era) == ERA_6_1 ? name##_6_1_##trim(__VA_ARGS__) \
+			    : name##_6_12_##trim(__VA_ARGS__))
+#define TCP_CALL_SPLIT(era, split, name, ...) \
+	((era) == ERA_6_1 ? name##_6_1_##split(__VA_ARGS__) : name##_6_12_##split(__VA_ARGS__))
+#define TCP_CALL(era, trim, name, ...)                                                  \
+	((trim) == TRIM_EAGER	     ? TCP_CALL_ERA(era, eager, name, __VA_ARGS__)      \
+	 : (trim) == TRIM_OFFSET_ACK ? TCP_CALL_ERA(era, offset_ack, name, __VA_ARGS__) \
+	 : (trim) == TRIM_EAGER_SPLIT_POSTED                                            \
+		 ? TCP_CALL_SPLIT(era, split_posted, name, __VA_ARGS__)                 \
+		 : TCP_CALL_SPLIT(era, split_fixed, name, __VA_ARGS__))
 
-/* Expands M(suffix, era, trim) for each pair. */
+/* Expands M(suffix, era, trim) for each pair of era and way to trim. */
 #define TCP_FOR_EACH(M)                             \
 	M(3_4_eager, ERA_3_4, TRIM_EAGER)           \
 	M(3_4_offset_ack, ERA_3_4, TRIM_OFFSET_ACK) \
@@ -40,6 +52,13 @@
 	M(6_1_offset_ack, ERA_6_1, TRIM_OFFSET_ACK) \
 	M(6_12_eager, ERA_6_12, TRIM_EAGER)         \
 	M(6_12_offset_ack, ERA_6_12, TRIM_OFFSET_ACK)
+/* For those that TCP_FOR_EACH() has, and for each way to split MPTCP's map. */
+#define TCP_FOR_EACH_SPLIT(M)                                   \
+	TCP_FOR_EACH(M)                                         \
+	M(6_1_split_posted, ERA_6_1, TRIM_EAGER_SPLIT_POSTED)   \
+	M(6_1_split_fixed, ERA_6_1, TRIM_EAGER_SPLIT_FIXED)     \
+	M(6_12_split_posted, ERA_6_12, TRIM_EAGER_SPLIT_POSTED) \
+	M(6_12_split_fixed, ERA_6_12, TRIM_EAGER_SPLIT_FIXED)
 
 /*
  * --- building (tcp_sendmsg.c)
@@ -73,6 +92,30 @@ static __always_inline int tcp_sendmsg(const enum skb_era era, struct sock *sk, 
 static __always_inline int tcp_sendmsg_in_place(const enum skb_era era, struct sock *sk, u32 len)
 {
 	return SKB_ERA_CALL(era, tcp_sendmsg_in_place, sk, len);
+}
+
+SKB_ERA_DECLARE(struct sk_buff *, tcp_build_frag, struct sock *sk, u32 size_goal, struct page *page,
+		u32 offset, u32 *size);
+
+/*
+ * Queues bytes that lie in a page already: at most *SIZE from OFFSET of PAGE go to the last sk_buff
+ * of the write queue, as many as it has room for below SIZE_GOAL; to a new one if it has none, has
+ * no slot left or ends a record. *SIZE becomes how many. Returns the sk_buff that has them, with
+ * one reference more on PAGE unless its last frag grew. NULL if the send buffer is full or memory
+ * is short: no byte was queued. Kernel: tcp_build_frag(), net/ipv4/tcp.c, 5.11; later kernels have
+ * the same in mptcp_sendmsg_frag().
+ */
+static __always_inline struct sk_buff *tcp_build_frag(const enum skb_era era, struct sock *sk,
+						      u32 size_goal, struct page *page, u32 offset,
+						      u32 *size)
+{
+	return SKB_ERA_CALL(era, tcp_build_frag, sk, size_goal, page, offset, size);
+}
+
+/* What SKB ends with is to be handed up at once. */
+static __always_inline void tcp_mark_push(struct sk_buff *skb)
+{
+	TCP_SKB_CB(skb)->tcp_flags |= TCPHDR_PSH;
 }
 
 SKB_ERA_DECLARE(int, tcp_send_fin, struct sock *sk);
@@ -132,6 +175,20 @@ static __always_inline int tcp_retransmit_skb(const enum skb_era era, const enum
 					      struct sock *sk, struct sk_buff *skb, int segs)
 {
 	return TCP_CALL(era, trim, tcp_retransmit_skb, sk, skb, segs);
+}
+
+TCP_DECLARE(int, tcp_push, struct sock *sk, u32 size_goal);
+
+/*
+ * The end of a write: marks the last sk_buff of the write queue and sends what the window takes.
+ * With sk->autocork one below SIZE_GOAL waits while another is below TCP, and the completion says
+ * when it may go (tcp_tsq_handler()). Returns the number of sk_buffs sent. Kernel: tcp_push(),
+ * net/ipv4/tcp.c; Nagle's rule is left out.
+ */
+static __always_inline int tcp_push(const enum skb_era era, const enum tcp_trim trim,
+				    struct sock *sk, u32 size_goal)
+{
+	return TCP_CALL(era, trim, tcp_push, sk, size_goal);
 }
 
 TCP_DECLARE(void, tcp_tsq_handler, struct sock *sk);
@@ -208,13 +265,30 @@ static __always_inline void tcp_adjust_pcount(struct sock *sk, const struct sk_b
 
 SKB_ERA_DECLARE(int, tcp_retrans_try_collapse, struct sock *sk, struct sk_buff *to, int space);
 
-/* True if what FROM holds may follow the bytes of TO in one sk_buff: no record ends there. */
+/* True if bytes may be added to the end of SKB: no record ends there. */
+static __always_inline bool tcp_skb_can_collapse_to(const struct sk_buff *skb)
+{
+	return !TCP_SKB_CB(skb)->eor;
+}
+
+/*
+ * True if what FROM holds may follow the bytes of TO in one sk_buff: no record ends there, one map
+ * of MPTCP covers both, and pages are charged for both or for neither.
+ */
 static __always_inline bool tcp_skb_can_collapse(const struct sk_buff *to,
 						 const struct sk_buff *from)
 {
-	(void)from; /* MPTCP's maps and zerocopy, which would have to match, are not in these */
-	return !TCP_SKB_CB(to)->eor;
+	return likely(tcp_skb_can_collapse_to(to) && mptcp_skb_can_collapse(to, from) &&
+		      skb_pure_zcopy_same(to, from));
 }
+
+/*
+ * True if the first LEN bytes of the write queue may go as one packet, to probe the path's MTU:
+ * every sk_buff of which it takes some may follow the one before. Kernel:
+ * tcp_can_coalesce_send_queue_head(), net/ipv4/tcp_output.c, which asked for less until 2022 and
+ * then sent probes over two maps.
+ */
+bool tcp_can_coalesce_send_queue_head(const struct sock *sk, u32 len);
 
 /*
  * skb_shift() of LEN bytes in PCOUNT segments, unless TO would hold 65535 * 8 bytes or more, or

@@ -18,8 +18,19 @@
 /*
  * Trimming on partial ACKs: eager, as every kernel does it, or as the patch of 2012 has it, which
  * only notes how far the ACK reached.
+ *
+ * What a cut does with MPTCP's map is a constant that varies with eager trimming only, and in the
+ * eras that have MPTCP, so that both are in one: both halves share the map, frozen, as every kernel
+ * since 5.11 does; or each gets a map of its own, as the patch of 2020 had it, or without its
+ * faults (skb/mptcp_split.h).
  */
-enum tcp_trim { TRIM_EAGER, TRIM_OFFSET_ACK, TCP_TRIM_NR };
+enum tcp_trim {
+	TRIM_EAGER,
+	TRIM_OFFSET_ACK,
+	TCP_TRIM_NR,
+	TRIM_EAGER_SPLIT_POSTED = TCP_TRIM_NR,
+	TRIM_EAGER_SPLIT_FIXED,
+};
 
 struct tcp_skb_cb {
 	u32 seq;

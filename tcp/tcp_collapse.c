@@ -88,6 +88,21 @@ static __always_inline int do_tcp_retrans_try_collapse(struct sock *sk, struct s
 	return joined;
 }
 
+bool tcp_can_coalesce_send_queue_head(const struct sock *sk, u32 len)
+{
+	const struct sk_buff_head *queue = &sk->sk_write_queue;
+	const struct sk_buff *skb = skb_peek(queue), *next;
+
+	while (skb && skb->len < len) {
+		len -= skb->len;
+		next = skb->next;
+		if (skb_queue_is_end(queue, next) || !tcp_skb_can_collapse(skb, next))
+			return false;
+		skb = next;
+	}
+	return skb;
+}
+
 #define INSTANTIATE(suffix, era)                                                              \
 	int tcp_retrans_try_collapse_##suffix(struct sock *sk, struct sk_buff *to, int space) \
 	{                                                                                     \

@@ -12,8 +12,10 @@
  *   too much queued refused in the middle of the          never
  *                   retransmit queue (since 2019; 6.x)
  *
- * Left out: the socket's allocation flags, MPTCP's map, timestamps that applications asked for.
+ * MPTCP's map is shared by both halves and frozen, or split: skb/mptcp_split.h. Left out: the
+ * socket's allocation flags, timestamps that applications asked for.
  */
+#include "skb/mptcp_split.h"
 #include "tcp/tcp.h"
 
 #include <errno.h>
@@ -70,6 +72,30 @@ static __always_inline void tcp_fragment_divide(struct sk_buff *skb, struct sk_b
 
 	skb_split(skb, buff, len);
 	buff->tstamp = skb->tstamp;
+	if (trim == TRIM_EAGER_SPLIT_POSTED)
+		mptcp_skb_split(skb, buff);
+}
+
+/*
+ * BUFF, empty, gets its map before anything is divided. 0; or BUFF is gone, and SKB is as before:
+ * -ENOMEM, -EINVAL for a map that does not cover what is to be cut.
+ */
+static __always_inline int tcp_fragment_map(struct sock *sk, struct sk_buff *skb,
+					    struct sk_buff *buff, u32 len, const enum skb_era era,
+					    const enum tcp_trim trim)
+{
+	int err = 0;
+
+	if (era < ERA_6_1 || trim == TRIM_EAGER_SPLIT_POSTED)
+		return 0;
+	if (trim == TRIM_EAGER_SPLIT_FIXED)
+		err = mptcp_skb_split_fixed(skb, buff, TCP_SKB_CB(skb)->seq + len - sk->mptcp.isn,
+					    skb->len - len);
+	else
+		mptcp_skb_ext_copy(buff, skb);
+	if (unlikely(err))
+		tcp_wmem_free_skb(era, sk, buff);
+	return err;
 }
 
 static __always_inline bool tcp_fragment_refused(const struct sock *sk,
@@ -103,6 +129,9 @@ static __always_inline int do_tcp_fragment(struct sock *sk, struct sk_buff_head 
 	buff = tcp_fragment_alloc(sk, linear, era);
 	if (unlikely(!buff))
 		return -ENOMEM;
+	err = tcp_fragment_map(sk, skb, buff, len, era, trim);
+	if (unlikely(err))
+		return err;
 	tcp_fragment_divide(skb, buff, len, linear, trim);
 
 	tcp_set_skb_tso_segs(era, trim, skb, mss);
@@ -122,6 +151,7 @@ static __always_inline int do_tso_fragment(struct sock *sk, struct sk_buff *skb,
 					   const enum tcp_trim trim)
 {
 	struct sk_buff *buff;
+	int err;
 
 	if (len > skb->len)
 		return -EINVAL;
@@ -132,6 +162,9 @@ static __always_inline int do_tso_fragment(struct sock *sk, struct sk_buff *skb,
 	buff = tcp_fragment_alloc(sk, 0, era);
 	if (unlikely(!buff))
 		return -ENOMEM;
+	err = tcp_fragment_map(sk, skb, buff, len, era, trim);
+	if (unlikely(err))
+		return err;
 	tcp_fragment_divide(skb, buff, len, 0, trim);
 	tcp_set_skb_tso_segs(era, trim, skb, mss);
 	tcp_set_skb_tso_segs(era, trim, buff, mss);
@@ -150,4 +183,4 @@ static __always_inline int do_tso_fragment(struct sock *sk, struct sk_buff *skb,
 	{                                                                                          \
 		return do_tso_fragment(sk, skb, len, mss, era, trim);                              \
 	}
-TCP_FOR_EACH(INSTANTIATE)
+TCP_FOR_EACH_SPLIT(INSTANTIATE)

@@ -92,4 +92,4 @@ static __always_inline int do_tcp_ack(struct sock *sk, u32 ack, const enum skb_e
 	{                                              \
 		return do_tcp_ack(sk, ack, era, trim); \
 	}
-TCP_FOR_EACH(INSTANTIATE)
+TCP_FOR_EACH_SPLIT(INSTANTIATE)

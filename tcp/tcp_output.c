@@ -7,7 +7,7 @@
  * headroom. Left out: congestion window, Nagle, pacing, TSO deferral, MTU probing, the routing
  * cache; the TSQ tasklet (its work is tcp_tsq_handler(), for the lock holder to call).
  */
-#include "skb/skb_ext.h"
+#include "tcp/mptcp_options.h"
 #include "tcp/tcp.h"
 
 #include <errno.h>
@@ -67,8 +67,9 @@ static void tcp_wfree(struct sk_buff *skb)
  * ----------------------------------------------------------------------------------------------
  */
 
+/* OPTIONS: bytes that lie behind the header already. */
 static __always_inline void tcp_build_header(struct sk_buff *clone, const struct tcp_skb_cb *tcb,
-					     u16 flags)
+					     u16 flags, u32 options)
 {
 	struct tcp_wire_header *h = skb_push(clone, sizeof(*h));
 
@@ -77,7 +78,7 @@ static __always_inline void tcp_build_header(struct sk_buff *clone, const struct
 	h->dest = __builtin_bswap16(5001);
 	h->seq = __builtin_bswap32(tcb->seq);
 	h->ack_seq = __builtin_bswap32(1);
-	h->flags = __builtin_bswap16((8 << 12) | (flags & 0xff));
+	h->flags = __builtin_bswap16((8 + options / 4) << 12 | (flags & 0xff));
 	h->window = __builtin_bswap16(512);
 	h->check = h->urg = 0;
 	memset(h->options, 1, sizeof(h->options));
@@ -94,11 +95,14 @@ static __always_inline int tcp_xmit_packet(struct sock *sk, struct sk_buff *skb,
 {
 	int pcount = tcp_skb_pcount(era, skb);
 	u16 flags = TCP_SKB_CB(skb)->tcp_flags;
+	u32 options = 0;
 
 	packet->dev = NULL;
 	if (pcount > 1)
 		flags |= TCPHDR_PSH; /* so that the peer's GRO hands it up */
-	tcp_build_header(packet, TCP_SKB_CB(skb), flags);
+	if (unlikely(sk->mptcp.on))
+		options = mptcp_write_options(sk, packet);
+	tcp_build_header(packet, TCP_SKB_CB(skb), flags, options);
 
 	skb_store(&packet->sk, sk, SKB_C_SHELL);
 	packet->destructor = era >= ERA_6_1 ? tcp_wfree : sock_wfree;
@@ -170,6 +174,21 @@ static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_b
 	sk->packets_out += tcp_skb_pcount(era, skb);
 }
 
+/* Asks the next completion to say that it made room. */
+static __always_inline void tcp_tsq_throttle(struct sock *sk)
+{
+	unsigned long flags = skb_load(&sk->sk_tsq_flags, SKB_C_WMEM);
+
+	while (!(flags & TSQF_THROTTLED)) {
+		unsigned long found =
+			cmpxchg(&sk->sk_tsq_flags, flags, flags | TSQF_THROTTLED, SKB_C_WMEM);
+
+		if (found == flags)
+			break;
+		flags = found;
+	}
+}
+
 /* True if the peer's window takes SKB, or the first segment of it. */
 static __always_inline bool tcp_snd_wnd_test(const struct sock *sk, const struct sk_buff *skb,
 					     u32 mss)
@@ -215,6 +234,31 @@ static __always_inline int do_tcp_write_xmit(struct sock *sk, const enum skb_era
 	return sent;
 }
 
+/* True if SKB, the last one, may wait for what is below TCP; the completion was asked to say. */
+static __always_inline bool tcp_autocorked(struct sock *sk, const struct sk_buff *skb,
+					   u32 size_goal)
+{
+	if (!sk->autocork || skb->len >= size_goal || !skb_peek(&sk->tcp_rtx_queue) ||
+	    refcount_read(&sk->sk_wmem_alloc, SKB_C_WMEM) <= (int)skb->truesize)
+		return false;
+	tcp_tsq_throttle(sk);
+	/* The exchange ordered this second look after the bit: a completion in between saw it. */
+	return refcount_read(&sk->sk_wmem_alloc, SKB_C_WMEM) > (int)skb->truesize;
+}
+
+static __always_inline int do_tcp_push(struct sock *sk, u32 size_goal, const enum skb_era era,
+				       const enum tcp_trim trim)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+
+	if (!skb)
+		return 0;
+	tcp_mark_push(skb);
+	if (tcp_autocorked(sk, skb, size_goal))
+		return 0;
+	return tcp_write_xmit(era, trim, sk);
+}
+
 static __always_inline void do_tcp_tsq_handler(struct sock *sk, const enum skb_era era,
 					       const enum tcp_trim trim)
 {
@@ -237,19 +281,9 @@ static __always_inline void do_tcp_tsq_handler(struct sock *sk, const enum skb_e
  */
 static __always_inline bool skb_still_in_host_queue(struct sock *sk, const struct sk_buff *skb)
 {
-	unsigned long flags;
-
 	if (likely(!skb_fclone_busy(sk, skb)))
 		return false;
-	flags = skb_load(&sk->sk_tsq_flags, SKB_C_WMEM);
-	while (!(flags & TSQF_THROTTLED)) {
-		unsigned long found =
-			cmpxchg(&sk->sk_tsq_flags, flags, flags | TSQF_THROTTLED, SKB_C_WMEM);
-
-		if (found == flags)
-			break;
-		flags = found;
-	}
+	tcp_tsq_throttle(sk);
 	/* The exchange ordered this second look after the bit: a completion in between saw it. */
 	return skb_fclone_busy(sk, skb);
 }
@@ -389,6 +423,10 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 	{                                                                               \
 		return do_tcp_write_xmit(sk, era, trim);                                \
 	}                                                                               \
+	int tcp_push_##suffix(struct sock *sk, u32 size_goal)                           \
+	{                                                                               \
+		return do_tcp_push(sk, size_goal, era, trim);                           \
+	}                                                                               \
 	void tcp_tsq_handler_##suffix(struct sock *sk)                                  \
 	{                                                                               \
 		do_tcp_tsq_handler(sk, era, trim);                                      \
@@ -397,4 +435,4 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 	{                                                                               \
 		return do_tcp_retransmit_skb(sk, skb, segs, era, trim);                 \
 	}
-TCP_FOR_EACH(INSTANTIATE)
+TCP_FOR_EACH_SPLIT(INSTANTIATE)

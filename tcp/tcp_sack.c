@@ -288,7 +288,7 @@ static __always_inline int do_tcp_sack(struct sock *sk, u32 start, u32 end, cons
 	{                                                          \
 		return do_tcp_sack(sk, start, end, era, trim);     \
 	}
-TCP_FOR_EACH(INSTANTIATE)
+TCP_FOR_EACH_SPLIT(INSTANTIATE)
 
 #define INSTANTIATE_ERA(suffix, era)                                          \
 	void tcp_mark_skb_lost_##suffix(struct sock *sk, struct sk_buff *skb) \

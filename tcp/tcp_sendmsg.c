@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcp_sendmsg(): user data into the write queue; tcp_send_fin(): its end.
+ * tcp_sendmsg(): user data into the write queue; tcp_build_frag(): pages of somebody else's;
+ * tcp_send_fin(): its end.
  *
  * Kernel: tcp_sendmsg_locked() and tcp_stream_alloc_skb() in net/ipv4/tcp.c, 3.4 and 6.12. With a
  * page frag of order 3 65160 bytes lie in 2 or 3 frags, with order 0 (all there was before 3.7) in
@@ -153,6 +154,61 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 	return copied || !len ? (int)copied : -EAGAIN;
 }
 
+/* LEN bytes from OFF of PAGE to the end of SKB, as part of its last frag or as the next one. */
+static __always_inline void tcp_append_page(struct sock *sk, struct sk_buff *skb, struct page *page,
+					    u32 off, u32 len, bool merge, const enum skb_era era)
+{
+	unsigned int i = shinfo_read(skb, nr_frags);
+
+	sk_wmem_schedule(era, sk, len);
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
+	sk_wmem_queued_add(sk, len);
+	sk_mem_charge(sk, len);
+	if (merge) {
+		skb_shinfo(skb)->frags[i - 1].len += len;
+	} else {
+		get_page(page);
+		skb_fill_page_desc(skb, i, page, off, len);
+	}
+	skb->headers.ip_summed = CHECKSUM_PARTIAL;
+	tcp_skb_append(sk, skb, len, era);
+}
+
+static __always_inline struct sk_buff *do_tcp_build_frag(struct sock *sk, u32 size_goal,
+							 struct page *page, u32 off, u32 *size,
+							 const enum skb_era era)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+	u32 room = skb && skb->len < size_goal ? size_goal - skb->len : 0;
+	bool merge = false;
+
+	if (room && tcp_skb_can_collapse_to(skb)) {
+		unsigned int i = shinfo_read(skb, nr_frags);
+
+		merge = skb_can_coalesce(skb, i, page, off);
+		if (!merge && i >= sk->max_skb_frags) {
+			tcp_mark_push(skb);
+			room = 0;
+		}
+	} else {
+		room = 0;
+	}
+	if (!room) {
+		if (!sk_stream_memory_free(sk))
+			return NULL;
+		skb = tcp_stream_alloc_skb(sk, era);
+		if (unlikely(!skb))
+			return NULL;
+		tcp_skb_entail(sk, skb);
+		room = size_goal;
+	}
+	*size = min(*size, room);
+	tcp_append_page(sk, skb, page, off, *size, merge, era);
+	return skb;
+}
+
 static __always_inline int do_tcp_send_fin(struct sock *sk, const enum skb_era era)
 {
 	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
@@ -172,17 +228,22 @@ static __always_inline int do_tcp_send_fin(struct sock *sk, const enum skb_era e
 	return 0;
 }
 
-#define INSTANTIATE(suffix, era)                                             \
-	int tcp_sendmsg_##suffix(struct sock *sk, const void *from, u32 len) \
-	{                                                                    \
-		return do_tcp_sendmsg(sk, from, len, false, era);            \
-	}                                                                    \
-	int tcp_sendmsg_in_place_##suffix(struct sock *sk, u32 len)          \
-	{                                                                    \
-		return do_tcp_sendmsg(sk, NULL, len, true, era);             \
-	}                                                                    \
-	int tcp_send_fin_##suffix(struct sock *sk)                           \
-	{                                                                    \
-		return do_tcp_send_fin(sk, era);                             \
+#define INSTANTIATE(suffix, era)                                                                   \
+	int tcp_sendmsg_##suffix(struct sock *sk, const void *from, u32 len)                       \
+	{                                                                                          \
+		return do_tcp_sendmsg(sk, from, len, false, era);                                  \
+	}                                                                                          \
+	int tcp_sendmsg_in_place_##suffix(struct sock *sk, u32 len)                                \
+	{                                                                                          \
+		return do_tcp_sendmsg(sk, NULL, len, true, era);                                   \
+	}                                                                                          \
+	struct sk_buff *tcp_build_frag_##suffix(struct sock *sk, u32 size_goal, struct page *page, \
+						u32 off, u32 *size)                                \
+	{                                                                                          \
+		return do_tcp_build_frag(sk, size_goal, page, off, size, era);                     \
+	}                                                                                          \
+	int tcp_send_fin_##suffix(struct sock *sk)                                                 \
+	{                                                                                          \
+		return do_tcp_send_fin(sk, era);                                                   \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)

@@ -80,7 +80,7 @@ static __always_inline int do_tcp_trim_head(struct sock *sk, struct sk_buff *skb
 	{                                                                         \
 		return do_tcp_trim_head(sk, skb, len, era, trim);                 \
 	}
-TCP_FOR_EACH(INSTANTIATE)
+TCP_FOR_EACH_SPLIT(INSTANTIATE)
 
 const char *tcp_trim_name(enum tcp_trim trim)
 {
