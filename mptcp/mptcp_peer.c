@@ -187,6 +187,7 @@ static __always_inline int rcv(struct mptcp_peer *peer, struct sk_buff *packet, 
 	if (unlikely(err))
 		return err;
 	peer->skbs++;
+	peer->segs += max((u16)1, shinfo_read(packet, gso_segs));
 	if (a.map) {
 		if (a.map->data_fin && take_data_fin(peer, &a))
 			return -EPROTO;

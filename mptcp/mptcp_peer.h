@@ -37,7 +37,7 @@ struct mptcp_peer {
 	u8 (*pattern)(u64 data_seq); /* the byte that belongs at DATA_SEQ */
 	char *sink; /* where mptcp_peer_rcv() copies payload to: MPTCP_MAX_MAP bytes */
 
-	u64 skbs, bytes, maps; /* that came; maps: those that differ from the one before */
+	u64 skbs, segs, bytes, maps; /* that came; maps: those that differ from the one before */
 	char err[160];
 };
 

@@ -201,10 +201,15 @@ static void step_lost(void)
 static void step_cut_sent(void)
 {
 	struct sk_buff *skb = any(&sk.tcp_rtx_queue);
+	u32 len;
 
-	if (skb && skb->len > 1)
-		tcp_fragment(era, mptcp_tcp(variant), &sk, &sk.tcp_rtx_queue, skb,
-			     1 + rng_below(&rng, skb->len - 1), sk.mss_cache);
+	if (!skb || skb->len < 2)
+		return;
+	len = 1 + rng_below(&rng, skb->len - 1);
+	/* No half of what an ACK left whole, as a single segment, may be acknowledged. */
+	if (after(TCP_SKB_CB(skb)->seq + len, sk.snd_una))
+		tcp_fragment(era, mptcp_tcp(variant), &sk, &sk.tcp_rtx_queue, skb, len,
+			     sk.mss_cache);
 }
 
 static void step_cut_unsent(void)
@@ -354,9 +359,10 @@ static void known_faults(void **state)
 			assert_true(drained[v] > 0);
 	}
 	for (int v = MPTCP_SPLIT; v <= MPTCP_POSTED; v++) {
-		/* Written without a copy under a clone, or begun too early after a trim. */
+		/* Written under a clone, without a copy. */
 		assert_true(found[v][IN_FLIGHT] > 0);
-		assert_true(found[v][WRONG] + found[v][OVERLAP] + found[v][SHORT] > 0);
+		/* Begun too early after a trim: as many bytes are missing at the end. */
+		assert_true(found[v][SHORT] > 0);
 	}
 #ifdef SKB_TRACED
 	assert_true(found[MPTCP_SPLIT][BARE] + found[MPTCP_POSTED][BARE] > 0); /* no memory */

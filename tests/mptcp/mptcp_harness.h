@@ -52,6 +52,8 @@ static inline void open_conn(enum skb_era e, enum mptcp_variant v, u32 isn, u64 
 static inline void close_conn(void)
 {
 	tx_ring_complete(era, &ring, RING);
+	sk.snd_wnd = 0; /* what a completion asks for sends nothing more */
+	tcp_tsq_handler(era, mptcp_tcp(variant), &sk);
 	mptcp_destroy(era, &msk);
 	tx_ring_exit(&ring);
 	assert_int_equal(proto_memory_bytes(&prot), 0);
