@@ -379,6 +379,13 @@ static void check_params(struct race *r)
 		fail(r, -EINVAL,
 		     "%u bytes of payload: this family segments %u at most (BIG TCP is for others)",
 		     p->skb_bytes, IXGBE_MAX_TSO_BYTES);
+	else if (p->skb_bytes <= TCP_MSS_ETHERNET &&
+		 (p->ack == PEER_LAST || (p->ack == PEER_EVERY && p->k > 1)))
+		fail(r, -EINVAL,
+		     "packets of one segment carry no PSH: a peer that waits for %s never answers; "
+		     "k 1 "
+		     "or ACK delayed do",
+		     p->ack == PEER_LAST ? "one" : "more segments");
 	else if (p->mode == RACE_POLL && p->wthresh)
 		fail(r, -EINVAL,
 		     "WTHRESH %u leaves descriptors to the interrupt moderation: use mode irq",

@@ -334,6 +334,7 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 		o->p.skb_bytes, o->p.inflight, race_mode_name(o->p.mode));
 	if (*o->sweep_key)
 		fprintf(f, "but --sweep %s\n", o->sweep);
+	fputc('\n', f);
 	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %17s\n", *o->sweep_key ? "sweep" : "point",
 		"window", "races", "R1", "R2", "trims", "DD", "ACK", "ns/64KB");
 	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %7s %9s\n", "", "us", "%", "%", "%", "/skb",
@@ -352,10 +353,9 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 	for (u32 i = 0; i < nr_controls; i++)
 		fprintf(f, "%scontrol: %-22s %u races (must be 0)\n", i ? "" : "\n",
 			controls[i].name, controls[i].races);
-	fputs("window: a lone packet's, DD - departure of segment k. trims: partial ACKs that "
-	      "found\n"
-	      "the clone. ns/64KB: a quick look at tcp/'s calls alone, median of 41; skbench run\n"
-	      "measures them.\n",
+	fputs("\nwindow: a lone packet's, DD - departure of segment k. trims: partial ACKs that\n"
+	      "found the clone. ns/64KB: a quick look at the calls of tcp/ alone, median of\n"
+	      "41 rounds; skbench run measures them.\n",
 	      f);
 }
 

@@ -232,7 +232,7 @@ static void attempts(void **state)
 
 static void refused(void **state)
 {
-	struct race_params bad[6];
+	struct race_params bad[7];
 	struct race_result res;
 
 	(void)state;
@@ -244,6 +244,7 @@ static void refused(void **state)
 	bad[3].rtt_ps = 100;
 	bad[4].wthresh = 8;
 	bad[5].k = 0;
+	bad[6].skb_bytes = TCP_MSS_ETHERNET; /* no PSH, and k is 2 */
 	for (u32 i = 0; i < ARRAY_SIZE(bad); i++) {
 		char err[700] = "";
 
