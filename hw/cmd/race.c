@@ -311,7 +311,7 @@ static void print_cell(FILE *f, const struct cell *c, const char *sweep_key)
 		snprintf(at, sizeof(at), "%s %llu", sweep_key, (unsigned long long)c->value);
 	else
 		snprintf(at, sizeof(at), "%s", c->point);
-	fprintf(f, "%-13s %7.1f %5.0f %5.0f %5.0f %6.1f %7.1f %7.1f %7.0f %9.0f\n", at,
+	fprintf(f, "%-13s %6.1f %5.0f %5.0f %5.0f %6.1f %7.1f %7.1f %7.0f %10.0f\n", at,
 		r->window_us, 100.0 * r->races / r->skbs, 100.0 * r->before_dd / r->skbs,
 		100.0 * r->before_reclaim / r->skbs, (double)r->trims / r->skbs,
 		r->dd_after_doorbell.p50_us, r->ack_after_doorbell.p50_us, c->ns[TRIM_EAGER],
@@ -335,9 +335,9 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 	if (*o->sweep_key)
 		fprintf(f, "but --sweep %s\n", o->sweep);
 	fputc('\n', f);
-	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %17s\n", *o->sweep_key ? "sweep" : "point",
+	fprintf(f, "%-13s %6s %5s %5s %5s %6s %7s %7s %18s\n", *o->sweep_key ? "sweep" : "point",
 		"window", "races", "R1", "R2", "trims", "DD", "ACK", "ns/64KB");
-	fprintf(f, "%-13s %7s %5s %5s %5s %6s %7s %7s %7s %9s\n", "", "us", "%", "%", "%", "/skb",
+	fprintf(f, "%-13s %6s %5s %5s %5s %6s %7s %7s %7s %10s\n", "", "us", "%", "%", "%", "/skb",
 		"us", "us", "eager", "offset_ack");
 	for (u32 i = 0; i < n; i++)
 		print_cell(f, &cells[i], o->sweep_key);

@@ -11,7 +11,7 @@
 static void bring_up(void **state)
 {
 	(void)state;
-	for (u64 seed = 0; seed < 60; seed++) {
+	for (u64 seed = 0; seed < 40; seed++) {
 		struct rig *r = rig_new();
 		char err[300] = "";
 

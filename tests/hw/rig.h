@@ -66,7 +66,7 @@ static inline void rig_power_on(struct rig *r)
 	if (model_open(&r->mp, &r->m, err, sizeof(err)))
 		fail_msg("%s", err);
 	r->dev = model_nicdev(r->m);
-	if (nicdev_arena_init(&r->arena, r->dev, 4 << 20, err, sizeof(err)))
+	if (nicdev_arena_init(&r->arena, r->dev, 2 << 20, err, sizeof(err)))
 		fail_msg("%s", err);
 }
 
