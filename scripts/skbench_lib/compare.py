@@ -9,7 +9,7 @@ number of cases fails.
 
 import math
 
-from . import compare_report, files, fingerprint, icounts, options, ranks, results, sides, stats, table
+from . import compare_report, counters, files, fingerprint, icounts, options, ranks, results, sides, stats, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, OK, WORSE, UserError
 
 SCHEMA = "skbench-compare-1"
@@ -126,7 +126,8 @@ def judge(base, new, aliases=None, words=frozenset(FAIL_ON_DEFAULT), force=False
                   "test at 0.05 over the number of cases",
         "differing_identity": fields, "identity_values": identity_values(base, new, fields),
         "forced": bool(force and fields), "conditions": conditions(base, new),
-        "rows": sort(rows), "ratios": judge_ratios(base, new, pattern), "ledger": judge_ledger(base, new, pattern),
+        "rows": sort(rows), "counters": counters.changes(base.counters, new.counters, [entry["case"] for entry in rows]),
+        "ratios": judge_ratios(base, new, pattern), "ledger": judge_ledger(base, new, pattern),
         "instructions": icounts.judge(base.counted, new.counted, pattern)}
     return finish(report, words)
 

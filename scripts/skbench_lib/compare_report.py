@@ -4,7 +4,7 @@
 
 import json
 
-from . import icounts, ledger, table
+from . import counters, icounts, ledger, table
 
 SHOWN_REJECTED = 5
 SHOWN_DIFFERENCES = 20
@@ -198,6 +198,8 @@ def text(report, everything=False):
                                        else f"    {entry['reason']}")
             for warning in entry["warnings"]:
                 lines += table.wrapped(f"    note: {warning}")
+            for told in counters.explanation(report, entry["case"]):
+                lines += table.wrapped(f"    {told}")
     ratios = [entry for entry in report["ratios"] if everything or entry["verdict"] not in UNCHANGED]
     if report["ratios"]:
         lines += [""] + table.wrapped(f"ratios of variants inside each side: {len(report['ratios']) - len(ratios)} of "
@@ -251,6 +253,7 @@ def markdown(report, everything=False):
         lines += [*([""] if lines[-1] else []), f"{text_[0].upper()}{text_[1:]}."]
         lines += [f"- `{one['case']}`: {icounts.row_text(one)}" for one in instruction_rows(entry, everything)]
     summary = "" if only_counts(report) else f"{summary_text(report)}; {geomean_text(report)}. "
+    lines += [f"- `{entry['case']}`: {told}" for entry in rows for told in counters.explanation(report, entry["case"])]
     lines += ["", f"{summary}Exit status {report['exit_status']}: {report['decided_by']}."]
     if notes:
         lines += [""] + [f"> {line.strip()}" for line in notes]

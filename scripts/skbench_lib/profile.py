@@ -102,13 +102,18 @@ class Request:
 
 def find_binary(case):
     """(plain, traced or None): the programs that hold CASE."""
-    family = case.split("/")[0]
     directory = run.bench_directory()
-    if not re.fullmatch(r"[a-z0-9]+", family) or not (directory / f"bench_{family}").is_file():
-        known = ", ".join(name.removeprefix("bench_") for name in run.bench_binaries(directory))
-        raise UserError(f"{case}: there is no family '{family}' of cases: {known}")
-    traced = directory / f"bench_{family}_traced"
-    return benchbin.BenchBinary(directory / f"bench_{family}"), benchbin.BenchBinary(traced) if traced.is_file() else None
+    binaries = run.bench_binaries(directory)
+    operation = benchbin.split_name(case)[0]
+    plain = binaries.get(f"bench_{case.split('/')[0]}")
+    # A variant of somebody's own is a program that may hold operations of any family.
+    for binary in [] if plain else binaries.values():
+        if any(entry["name"] == operation for entry in binary.operations()):
+            plain = binary
+    if plain is None:
+        raise UserError(f"{case}: no program has such a case: {', '.join(binaries)} --skb_list tells theirs")
+    traced = directory / f"{plain.name}_traced"
+    return plain, benchbin.BenchBinary(traced) if traced.is_file() else None
 
 
 def make_folder(given, case):
@@ -131,7 +136,7 @@ def record(request, binary, traced, prof, folder):
     try:
         n = binary.calibrate(request.case, request.cpus) * max(1, round(BATCH_S / CALIBRATED_S))
         batches = max(20, round(request.seconds / BATCH_S))
-        bench = Bench(binary, request, n, batches)
+        bench = Bench(binary, request.case, request.cpus, n, batches)
         progress.say("counting")
         counters, sample = count(prof, bench, request.events)
         probe = probe_of(prof)
@@ -174,11 +179,10 @@ def status_of(session):
 class Bench:
     """The command line of the timed program."""
 
-    def __init__(self, binary, request, n, batches):
-        self.binary = binary
-        self.case = request.case
-        self.words = [str(binary.path), f"--skb_sample={request.case}", f"--skb_n={n}", f"--skb_batches={batches}",
-                      f"--skb_warmup={WARMUP}", *benchbin.BenchBinary._cpus(request.cpus)]
+    def __init__(self, binary, case, cpus, n, batches):
+        self.case = case
+        self.words = [str(binary.path), f"--skb_sample={case}", f"--skb_n={n}", f"--skb_batches={batches}",
+                      f"--skb_warmup={WARMUP}", *benchbin.BenchBinary._cpus(cpus)]
 
     def under(self, before, scratch):
         """Runs BEFORE (a profiler and its flags, the FIFOs' names in {ctl} and {ack}) with the bench behind it.

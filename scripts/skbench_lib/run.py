@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from . import benchbin, build, duet, files, fingerprint, icounts, results, stats, stored, sweep, table
+from . import benchbin, build, counters, duet, files, fingerprint, icounts, results, stats, stored, sweep, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .options import expression, integer, one_of, seconds
 
@@ -112,6 +112,8 @@ def add_parser(subparsers):
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     parser.add_argument("--instructions", action="store_true",
                         help="count the instructions of each case with one role, too, about a second each (quick, full)")
+    parser.add_argument("--counters", action="store_true", help="after the timing, count events of each case: cycles, misses, "
+                                                                "faults, as far as this machine has them")
     parser.add_argument("--out", metavar="FILE", help="the result file (never overwritten)")
     parser.add_argument("--json", metavar="FILE", help="the result again, to another file; - for standard output")
     parser.set_defaults(func=main)
@@ -242,6 +244,7 @@ class Request:
         if self.instructions and self.suite == "headline":
             raise UserError("--instructions: the suites quick and full count them")
         self.out, self.json = args.out, args.json
+        self.counters = args.counters
         if self.out is not None:
             files.refuse_existing(self.out)
             if self.sweep:
@@ -487,13 +490,32 @@ def main(args):
     request = Request(args)
     directory = bench_directory("frags45" if request.sweep and request.sweep.beyond_default() else "release")
     binaries = bench_binaries(directory)
+    prof = build.ensure_prof() if request.counters else None
     with stoppable():
         if request.suite == "headline":
             measured = run_headline(request, directory, binaries)
         else:
             measured = run_survey(request, binaries)
+        if prof:
+            add_counters(request, binaries, prof, *measured)
         with uninterrupted():
             return deliver(request, *measured)
+
+
+def add_counters(request, binaries, prof, engine, result):
+    """Counts events of each case that has a time, and puts them into RESULT."""
+    if engine.interrupted or engine.failure:
+        return
+    ours = result["context"]["skbench"]
+    sides = {}
+    for cell in engine.cells:
+        for side in (cell.a, cell.b) if isinstance(cell, duet.Cell) else (cell.side,):
+            sides[side.case] = side.binary
+    for name in sorted({row["name"] for row in result["benchmarks"]} - set(sides)):
+        sides[name] = binaries[f"bench_{name.split('/')[0]}"]
+    timed = {row["name"] for row in result["benchmarks"]}
+    ours["counters"] = counters.take({name: sides[name] for name in sorted(timed)}, prof, request.cpus,
+                                     Progress(request.suite))
 
 
 def calibrate_machine(binary, request):
@@ -644,7 +666,7 @@ def deliver(request, engine, result):
         return status
     results.check(result)
     out = files.text_stream(request.json)
-    out.write("\n".join(table.render(result)) + "\n")
+    out.write("\n".join([*table.render(result), *counters.lines(ours.get("counters"))]) + "\n")
     if request.json == "-":
         sys.stdout.write(results.text_of(result))
         sys.stdout.flush()

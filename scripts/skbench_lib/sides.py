@@ -83,6 +83,7 @@ class Side:
         self.ratios = {}
         self.ledger = {}
         self.counted = {}   # {name: icounts.Set} of instructions
+        self.counters = {}  # {case: what run --counters counted}
         self.notes = []
         self.lacks = []     # what the files do not tell
         self.rejected = []  # rows that were left out, a sentence each
@@ -214,6 +215,7 @@ def native(document, label):
             logs = []
         side.ratios[key] = Ratio(key, logs, entry["ratio"], entry["lo"], entry["hi"], entry["better"])
     side.ledger = {entry["case"]: entry["rows"] for entry in ours["ledger"]}
+    side.counters = {entry["case"]: entry for entry in ours.get("counters") or ()}
     if ours.get("instructions"):
         side.counted = icounts.of_object(ours["instructions"], f"{label}: context.skbench.instructions")
     return side
@@ -255,6 +257,7 @@ def merge(label, loaded):
         side.lacks += [lack for lack in one.lacks if lack not in side.lacks]
         side.control_failed = side.control_failed or one.control_failed
         side.busy = side.busy or one.busy
+        side.counters = {**one.counters, **side.counters}
         for name, case in one.cases.items():
             mine = side.cases.setdefault(name, Case(name))
             mine.values += case.values

@@ -371,7 +371,7 @@ class Session(unittest.TestCase):
         self.assertIn("kernel.perf_event_paranoid is 4", " ".join(done.stdout.split()))
 
     def test_wrong_use(self):
-        for arguments, says in (([], "the name of a case is needed"), (["nope/x"], "no family 'nope' of cases: self"),
+        for arguments, says in (([], "the name of a case is needed"), (["nope/x"], "no program has such a case: bench_self "),
                                 (["self/nope"], "no operation"), (["self/setup", "--annotate", "nowhere", "--seconds", "0.1"],
                                                                   "no sample lies in it; there are"),
                                 (["self/setup", "--seconds", "x"], "seconds are needed"),
