@@ -609,5 +609,6 @@ int main(int argc, char **argv)
 	bench_skb_page();
 	bench_skb_pool();
 	bench_skb_list();
+	bench_skb_defer();
 	return bench_main(argc, argv);
 }

@@ -90,6 +90,7 @@ void bench_skb_coalesce(void);
 void bench_skb_data(void);
 void bench_skb_ext(void);
 void bench_skb_list(void);
+void bench_skb_defer(void);
 void bench_skb_page(void);
 void bench_skb_pool(void);
 

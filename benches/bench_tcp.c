@@ -495,5 +495,6 @@ int main(int argc, char **argv)
 	bench_tcp_ops_register();
 	bench_tcp_rx_register();
 	bench_tcp_link_register();
+	bench_tcp_defer_register();
 	return bench_main(argc, argv);
 }

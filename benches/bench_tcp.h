@@ -4,5 +4,6 @@
 #define BENCH_TCP_H
 
 void bench_tcp_link_register(void);
+void bench_tcp_defer_register(void);
 
 #endif

@@ -21,7 +21,7 @@
 
 #define BENCH_MAX_ROLES	 8
 #define BENCH_MAX_KEYS	 16
-#define BENCH_MAX_REPORT 24
+#define BENCH_MAX_REPORT 48
 
 /* One key of an operation. Words (words != NULL) or an integer from lo to hi. */
 struct bench_key {
@@ -55,9 +55,11 @@ struct bench_case {
 	u64 bytes_per_op; /* payload that one operation stands for, 0: none */
 	/*
 	 * Lumps of deferred work make quantiles of short batches meaningless: such a case is judged by
-	 * the CPU time of the whole run.
+	 * the CPU time of the whole run. With by_wall, where the roles wait for each other by spinning,
+	 * it is the mean wall time of the batches in which they ran together: its batches have to be
+	 * long enough to hold such lumps.
 	 */
-	bool pipeline;
+	bool pipeline, by_wall;
 	/*
 	 * Proves what is timed, on fresh state, before and after the timing; NULL is not allowed.
 	 * 0, or -1 with a sentence in ERR. Runs on role 0's thread while no span runs.

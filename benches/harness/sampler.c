@@ -47,6 +47,7 @@ struct sample {
 	double whole
 		[ROLE_BUSY]; /* WALL, BUSY and CPU of all batches together, kept or not, ns an operation */
 	struct bench_report report;
+	double kept_wall; /* WALL of the kept batches together */
 	struct control control; /* only if listened to */
 	bool listened;
 	double startup_ms;
@@ -157,6 +158,7 @@ static enum bench_status run_batches(struct sample *s, unsigned int warmup)
 			s->whole[i] += row[i] / s->batches;
 		counts = batch_counts(t, s->session.c.nr_roles);
 		s->kept += counts;
+		s->kept_wall += counts ? row[WALL] : 0;
 		/* Roles on one CPU cannot run together: every batch is told then, and the sample marked. */
 		if (counts || s->session.shared)
 			tell(s, row);
@@ -195,6 +197,14 @@ static void print_whole(struct json *j, const struct sample *s)
 	json_fixed(j, "wall", s->whole[WALL], 4);
 	json_fixed(j, "cpu", s->whole[CPU], 4);
 	json_fixed(j, "busy", s->whole[BUSY], 4);
+	json_close(j, '{');
+	if (!s->session.c.by_wall)
+		return;
+	json_open(j, "kept_run", '{');
+	if (s->kept)
+		json_fixed(j, "wall", s->kept_wall / s->kept, 4);
+	else
+		json_null(j, "wall");
 	json_close(j, '{');
 }
 
@@ -269,7 +279,10 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 		json_null(&j, "reason");
 	}
 	json_str(&j, "unit", "ns");
-	json_str(&j, "value", s->session.c.pipeline ? "whole.cpu" : "busy.p33");
+	json_str(&j, "value",
+		 !s->session.c.pipeline ? "busy.p33"
+		 : s->session.c.by_wall ? "kept_run.wall"
+					: "whole.cpu");
 	print_quantiles(&j, "wall", s->row[WALL], nr);
 	print_quantiles(&j, "busy", s->row[BUSY], nr);
 	print_quantiles(&j, "cpu", s->row[CPU], nr);
