@@ -166,7 +166,8 @@ def flush(c):
         return {"rmw_llist": 1, **received(c)}
     # The shell stays in the CPU's cache, half of which goes back when it is full.
     kept = 2 * parts(c) - 1
-    return {**received(c), "obj_free": (kept, kept + 32), "rmw_llist": int(c.get("variant") == "node_llist"), "lock": 1}
+    return {**received(c), "obj_free": (kept, kept + 32), "rmw_llist": int(c.get("variant") == "node_llist"),
+            "lock": int(c.get("variant") == "cpu_list")}
 
 
 <<<<<<< HEAD
@@ -217,6 +218,11 @@ def some(least, step):
     return tuple(least + step * more for more in range(13))
 
 
+def some_day(*columns):
+    """A counter that is told after 1 MB of changes, a slab that is taken when one is used up."""
+    return {column: (0, 1) for column in columns}
+
+
 def deferral(c, nr, variant):
     """What putting NR sk_buffs on a list costs."""
     return {"sk_llist": {"rmw_llist": nr}, "cpu_list": {"lock": nr}, "node_llist": {"rmw_llist": 2 * nr}}[variant]
@@ -236,7 +242,7 @@ def freeing(p, own):
 def deliver(c):
     p = Packet(c)
     return {"page_alloc": p.pages, "obj_alloc": some(p.made, 16), "obj_free": some(p.made - p.heads, 32),
-            "bytes_copied": p.copied, "lock": 1, "rmw_wmem": 1}
+            "bytes_copied": p.copied, "lock": 1, "rmw_wmem": 1, **some_day("rmw_mem", "rmw_slab")}
 
 
 def eat_packet(c):
@@ -259,7 +265,8 @@ def read_last(c):
     """The last one of a queue: sk_llist frees it as inline does. 2 locks: of the reader."""
     p, variant = Packet(c), c.get("variant")
     done = freeing(p, False) if variant in ("inline", "sk_llist") else deferral(c, 1, variant)
-    return {**done, "bytes_copied": p.bytes, "lock": 2 + done.get("lock", 0), "rmw_wmem": 1}
+    return {**done, "bytes_copied": p.bytes, "lock": 2 + done.get("lock", 0), "rmw_wmem": 1,
+            **some_day("rmw_mem")}
 
 
 DEFER_LIST = {
