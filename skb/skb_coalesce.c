@@ -69,7 +69,9 @@ static __always_inline bool do_skb_try_coalesce(struct sk_buff *to, struct sk_bu
 	}
 
 	skb_copy_descs(to, nr_to, from, 0, nr_from);
-	skb_shinfo(to)->flags |= shinfo_read(from, flags) & SKBFL_SHARED_FRAG;
+	/* A stolen head is nobody else's to write; the mark is of the frags. */
+	if (nr_from)
+		skb_shinfo(to)->flags |= shinfo_read(from, flags) & SKBFL_SHARED_FRAG;
 	/* A clone's shared info keeps the references that it has. */
 	if (skb_cloned(from))
 		for (unsigned int i = 0; i < nr_from; i++)
