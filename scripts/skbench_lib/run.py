@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import benchbin, build, counters, duet, files, fingerprint, icounts, results, stats, stored, sweep, table
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
+from .mptcp_experiment import Mptcp
 from .options import expression, integer, one_of, seconds
 
 SUITES = ("headline", "quick", "full")
@@ -38,6 +39,7 @@ class Trim:
     source = "tcp: avoid expensive pskb_expand_head() calls, patch posted in 2012"
     baseline = "eager"
     variants = ("offset_ack",)
+    eras = ERAS
     frags = (2, 16, 17)
     allocators = ("slub", "jemalloc")
     metric = "busy_ns_per_64KB"
@@ -59,6 +61,11 @@ class Trim:
             return cells
         return [cell for cell in cells if cell["frags"] == 16 and (cell["alloc"], cell["complete"]) != ("jemalloc", "other")
                 or (cell["alloc"], cell["complete"]) == ("slub", "same")]
+
+    @staticmethod
+    def wanted(variant, parameters, everything):
+        """Whether VARIANT is compared at PARAMETERS."""
+        return True
 
 
 class TrimLink(Trim):
@@ -87,7 +94,7 @@ class TrimLink(Trim):
                 for source in ("cache", *(cls.paths if everything else ())) for point in cls.points]
 
 
-EXPERIMENTS = (Trim, TrimLink)
+EXPERIMENTS = (Trim, TrimLink, Mptcp)
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -297,9 +304,10 @@ def headline_cells(request, cpus):
     era = request.era or DEFAULT_ERA
     chosen = request.frags is not None or bool(request.filter_text)
     cells = [HeadlineCell(experiment, era, variant, parameters)
-             for experiment in EXPERIMENTS
+             for experiment in EXPERIMENTS if era in experiment.eras
              for variant in experiment.variants if request.variant in (None, variant)
-             for parameters in experiment.grid(request.frags, cpus, chosen)]
+             for parameters in experiment.grid(request.frags, cpus, chosen)
+             if experiment.wanted(variant, parameters, chosen)]
     cells = [cell for cell in cells if any(request.filter.search(name) for name in cell.names.values())]
     if not cells:
         raise request.empty()
@@ -407,7 +415,8 @@ def experiment_entry(planned):
         "lost_processes": cell.lost_processes, "margin": cell.margin, "target_half_width": cell.target,
         "baseline_value": scaled(cell.side("a"), scale), "variant_value": scaled(cell.side("b"), scale),
         "difference": scaled(cell.difference(), scale),
-        "report": cell.pairs[0].a.get("report") if cell.pairs else None}
+        "report": cell.pairs[0].a.get("report") if cell.pairs else None,
+        "variant_report": cell.pairs[0].b.get("report") if cell.pairs else None}
 
 
 def case_entry(cell):
@@ -578,7 +587,7 @@ def run_headline(request, directory, binaries):
     if able:
         sentinel = able[0]
         for entry in able:
-            if entry.parameters["frags"] == 16:
+            if entry.parameters.get("frags") == 16:
                 sentinel = entry
                 break
         side = sentinel.cell.a

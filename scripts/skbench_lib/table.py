@@ -379,7 +379,8 @@ def render(document):
     if ours["partial"]:
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
     if ours["suite"] == "headline":
-        return lines + trim_blocks(ours) + link_block(ours)
+        from . import mptcp_table  # builds on this module
+        return lines + trim_blocks(ours) + link_block(ours) + mptcp_table.block(ours)
     return lines + case_blocks(ours) + sample_lines(ours)
 
 

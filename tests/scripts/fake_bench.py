@@ -61,7 +61,7 @@ def sample(case, flags):
     answer = {"schema": "skbench-sample-1", "name": case, "n": int(flags["n"]),
               "batches": int(flags.get("batches", 100)), "kept": 90, "status": "ok", "reason": None, "unit": "ns",
               "roles": [{"name": "ack", "cpu": 0, "busy_p33": 1.0, "wait_p33": 0.0}],
-              "bytes_per_op": 65160 if "/trim/" in case else 0, "allocator": "slub", "backing": "4k", "bound": False,
+              "bytes_per_op": 65160 if "/trim/" in case else 65536 if "/stream/" in case else 0, "allocator": "slub", "backing": "4k", "bound": False,
               "cpus": [0], "inject": float(flags.get("inject", 0)), "env_pad": len(os.environ.get("SKB_PAD", ""))}
     if kind == "crash":
         os.abort()
@@ -83,7 +83,7 @@ def sample(case, flags):
         return 0
     rng = random.Random(PLAN["seed"] * 1000003 + number)
     value = PLAN["value"] * math.exp(rng.gauss(0, PLAN["sigma"]) + PLAN["drift"] * number)
-    if "variant:offset_ack" in case:
+    if re.search("variant:(offset_ack|merged)", case):
         value *= PLAN["factor"]
     value *= 1 + float(flags.get("inject", 0)) / 100
     for clock in ("wall", "busy", "cpu"):
@@ -93,6 +93,11 @@ def sample(case, flags):
         answer.update(value="whole.cpu", whole={"wall": value * 1.5, "cpu": value, "busy": value * 1.5},
                       report={"race_share": 1.0, "window_us": 110.34})
         answer["busy"] = quantiles(value * 7)  # not what counts
+    if "mptcp/stream" in case:
+        size = 32768.0 if "variant:merged" in case else 16384.0
+        answer.update(value="whole.cpu", whole={"wall": value, "cpu": value, "busy": value},
+                      report={"size_goal": 65455.0, "skb_bytes": size, "goal_fill": size / 65455,
+                              "skbs_per_mb": 1e6 / size})
     if kind == "nan":
         answer["busy"]["p33"] = math.nan
     if kind == "zero":
@@ -104,6 +109,8 @@ def sample(case, flags):
 
 
 def ledger(case):
+    if "mptcp/stream" in case:
+        return {"name": case, "rows": [{"phase": "send", "page_get": 3, "rmw": 6}]}
     eager = "variant:eager" in case
     frags = int(re.search(r"frags:(\d+)", case).group(1))
     rows = []
@@ -132,6 +139,8 @@ def main(argv):
         answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [{"name": "frags", "lo": 0, "hi": 17}],
                            "cases": PLAN["cases"]},
                           {"name": "tcp/trim", "summary": "invented", "keys": [words], "cases": []}]}
+        if "mptcp" in os.path.basename(sys.argv[0]):
+            answer = {"ops": [{"name": "mptcp/stream", "summary": "invented", "keys": [], "cases": []}]}
     elif "machine" in flags:
         speeds = {"p10": 20.0, "p50": 20.5, "p90": 21.0}
         answer = {"schema": "skbench-machine-1", "cpus": [0, 1],

@@ -24,7 +24,7 @@ class FakeBench:
         self.path = pathlib.Path(self.temporary.name)
         self.bin = self.path / "bin"
         self.bin.mkdir()
-        for name in ("bench_tcp", "bench_tcp_traced"):
+        for name in ("bench_mptcp", "bench_mptcp_traced", "bench_tcp", "bench_tcp_traced"):
             (self.bin / name).symlink_to(FAKE)
         self.state = self.path / "state"
         self.plan = plan
