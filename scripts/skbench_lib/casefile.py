@@ -5,6 +5,7 @@ beginning or behind a blank begins a comment."""
 import re
 
 from .errors import UserError
+from .files import read_text
 
 
 def expand(name):
@@ -23,7 +24,7 @@ def expand(name):
 def read(path):
     """The names listed in the file PATH, expanded; an empty list if there is no such file. No name stands there twice."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         return []
     names = {}

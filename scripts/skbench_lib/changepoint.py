@@ -11,6 +11,7 @@ A boundary needs MIN_SEGMENT points behind it: what lies nearer to the end is pe
 where just 5 follow, since no rearrangement of 8 and 5 is rarer than P_VALUE.
 """
 
+import functools
 import math
 
 from . import ranks, stats
@@ -20,6 +21,8 @@ P_WEAK = 0.01
 MIN_SEGMENT = 5
 PENDING = MIN_SEGMENT - 1
 FEWEST = 9 + MIN_SEGMENT  # points below which nothing can be found
+
+SCALE = 1 << 48  # of logarithms as integers
 
 STEP, DRIFT = "step", "drift"
 
@@ -44,27 +47,66 @@ class Change:
 def statistics(values):
     """[energy statistic of the split before values[i], for i from 1]: weighted by both sides' length.
 
-    Distances are those of the logarithms. The sums are updated as the boundary moves: n^2 steps in all.
+    Distances are those of the logarithms, in integers of SCALE, so that every sum is exact. The sums are updated as the
+    boundary moves; what a value has to those on its left comes from a tree over the sorted values: n log n steps in all.
     """
     count = len(values)
-    logs = [math.log(value) for value in values]
-    within_left = 0.0
-    within_right = math.fsum(abs(logs[i] - logs[j]) for i in range(count) for j in range(i + 1, count))
-    between = 0.0
+    logs = [round(math.log(value) * SCALE) for value in values]
+    to_all = distances(logs)
+    within_left = between = 0
+    within_right = sum(to_all) // 2
+    tree = Sums(logs)
     found = []
     for index in range(1, count):
         moved = logs[index - 1]
-        to_left = math.fsum(abs(moved - value) for value in logs[:index - 1])
-        to_right = math.fsum(abs(moved - value) for value in logs[index:])
+        to_left = tree.distances(moved)
+        tree.add(moved)
+        to_right = to_all[index - 1] - to_left
         within_left += to_left
         within_right -= to_right
         between += to_right - to_left
         left, right = index, count - index
-        energy = 2 * between / (left * right)
+        energy = 2 * between / (left * right)  # from here on floats
         energy -= 2 * within_left / (left * (left - 1)) if left > 1 else 0.0
         energy -= 2 * within_right / (right * (right - 1)) if right > 1 else 0.0
-        found.append(left * right / count * energy)
+        found.append(left * right / count * energy / SCALE)
     return found
+
+
+def distances(logs):
+    """[sum of the distances of each of LOGS to all of them]."""
+    order = sorted(range(len(logs)), key=logs.__getitem__)
+    found, below, whole = [0] * len(logs), 0, sum(logs)
+    for rank, index in enumerate(order):
+        here = logs[index]
+        found[index] = here * rank - below + (whole - below - here) - here * (len(logs) - rank - 1)
+        below += here
+    return found
+
+
+class Sums:
+    """How many values were added, and their sum, up to any of LOGS (a binary indexed tree over their ranks)."""
+
+    def __init__(self, logs):
+        self.rank = {value: number for number, value in enumerate(sorted(set(logs)), 1)}
+        self.counts, self.sums = [0] * (len(self.rank) + 1), [0] * (len(self.rank) + 1)
+        self.count = self.sum = 0
+
+    def add(self, value):
+        self.count, self.sum = self.count + 1, self.sum + value
+        place = self.rank[value]
+        while place < len(self.counts):
+            self.counts[place] += 1
+            self.sums[place] += value
+            place += place & -place
+
+    def distances(self, value):
+        """The sum of the distances of VALUE to all that was added."""
+        place, count, total = self.rank[value], 0, 0
+        while place:
+            count, total = count + self.counts[place], total + self.sums[place]
+            place -= place & -place
+        return value * count - total + (self.sum - total) - value * (self.count - count)
 
 
 def best_split(values):
@@ -96,6 +138,11 @@ def _weak(values, begin, end, found):
 
 def boundaries(values):
     """Indexes at which a new segment begins, each of which the strong test accepts between its two segments."""
+    return list(_boundaries(tuple(values)))
+
+
+@functools.lru_cache(maxsize=8)  # of one series, changes() and pending() ask both
+def _boundaries(values):
     found = []
     _weak(values, 0, len(values), found)
     found.sort()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Child processes that end with us: each leads a process group, which is killed on a time-out or an interrupt."""
 
-import concurrent.futures
 import os
 import signal
 import subprocess
@@ -68,6 +67,8 @@ def run(command, seconds, **how):
 
 def each(function, items):
     """[FUNCTION(item) for each of ITEMS], on all CPUs at once. The first that raises ends the children of the others."""
+    import concurrent.futures  # a tenth of a second, which only who starts children pays
+
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         futures = [pool.submit(function, item) for item in items]
         try:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Writing results so that a reader never sees half of one."""
 
+import csv
 import errno
+import io
 import json
 import os
 import sys
@@ -17,6 +19,36 @@ def write_text(path, text):
     Missing directories are made. Raises UserError, and then the old text stands there.
     """
     _write(path, text, "utf-8", os.replace)
+
+
+def read_text(path):
+    """The text of a file in UTF-8. Raises FileNotFoundError if there is none, UserError if it cannot be read."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UserError(f"{path}: {_why(error)}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
+
+
+def read_csv(path):
+    """(columns, rows) of a CSV file with a head: rows gives (line number, {column: text}), with None as a key where a row
+    has more fields than the head, and None as a value where it has fewer. Raises as read_text() does."""
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+
+    def rows():
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except csv.Error as error:
+            raise UserError(f"{path}:{reader.line_num}: not CSV: {error}") from None
+
+    try:
+        return reader.fieldnames, rows()
+    except csv.Error as error:
+        raise UserError(f"{path}: not CSV: {error}") from None
 
 
 def write_json(target, value):

@@ -27,11 +27,13 @@ class Object(dict):
 
 
 def _pairs(pairs):
-    found = Object()
-    for key, value in pairs:
-        if key in found:
-            found.doubled = key
-        found[key] = value
+    found = Object(pairs)
+    if len(found) != len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                found.doubled = key
+            seen.add(key)
     return found
 
 
@@ -74,7 +76,7 @@ class Reader:
         if not isinstance(rows, list):
             raise Invalid(f"{self.source}: 'benchmarks': expected array, is {type_name(rows)}")
         side.context = self.context(document.get("context"))
-        names = {row.get("name") for row in rows if isinstance(row, dict)}
+        names = {row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)}
         for index, row in enumerate(rows):
             if not isinstance(row, dict):
                 raise Invalid(f"{self.source}: benchmarks[{index}]: expected object, is {type_name(row)}")
@@ -125,11 +127,14 @@ class Reader:
         if kind == "cv" or unit == "percentage":
             scale = 1.0  # a fraction in either case
         else:
-            if unit not in NS:
+            if not isinstance(unit, str) or unit not in NS:
                 self.fail(index, "time_unit", f"one of {', '.join(NS)} for {name}", unit, "time_unit" not in row)
             scale = NS[unit]
         if not math.isfinite(value):
             self.side.rejected.append(f"{name}: non-finite real_time")
+            return self.case(key)
+        if kind in (None, "mean", "median") and value * scale > results.MOST_NS:
+            self.side.rejected.append(f"{name}: no time that anything takes: real_time {value:g} {unit}")
             return self.case(key)
         if value < 0:
             self.fail(index, "real_time", "a number that is not negative", value)

@@ -16,7 +16,7 @@ from .errors import INCONCLUSIVE, OK, UserError
 
 SCHEMA = "skbench-history-1"
 INDEX = "history.db"
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 TIME, RATIO = "time", "ratio"
 SHOWN_BROKEN = 3
 EVERYWHERE = "all machines"
@@ -26,7 +26,7 @@ CREATE TABLE runs (path TEXT PRIMARY KEY, mtime_ns INTEGER, size INTEGER, proble
                    dirty INTEGER, date TEXT, busy TEXT, fingerprint TEXT);
 CREATE TABLE points (path TEXT REFERENCES runs ON DELETE CASCADE, metric TEXT, name TEXT, median REAL, lo REAL, hi REAL,
                      n INTEGER, contended INTEGER, better TEXT);
-CREATE INDEX points_by_name ON points (metric, name);
+CREATE INDEX points_by_name ON points (name);
 """
 
 
@@ -165,9 +165,18 @@ class Index:
         return [dict(zip(columns, row)) for row in
                 self.db.execute(f"SELECT {', '.join(columns)} FROM runs ORDER BY date, path")]
 
-    def points(self):
-        """(path, metric, name, median, lo, hi, n, contended, better) by date."""
-        return self.db.execute("SELECT points.* FROM points JOIN runs USING (path) ORDER BY runs.date, path, points.rowid")
+    def names(self):
+        """Every name that a point has."""
+        return [name for name, in self.db.execute("SELECT DISTINCT name FROM points")]
+
+    def points(self, names=None):
+        """(path, metric, name, median, lo, hi, n, contended, better) by date, of NAMES alone if they are given."""
+        self.db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (name TEXT PRIMARY KEY)")
+        self.db.execute("DELETE FROM wanted")
+        self.db.executemany("INSERT INTO wanted VALUES (?)", [(name,) for name in names or ()])
+        chosen = "" if names is None else "WHERE name IN wanted "
+        return self.db.execute(f"SELECT points.* FROM points JOIN runs USING (path) {chosen}"
+                               "ORDER BY runs.date, path, points.rowid")
 
 
 def utc(date):
@@ -201,11 +210,10 @@ def examine(index, pattern=None, since=None, busy=False):
     runs = {entry["path"]: entry for entry in index.runs()}
     series, known, contended = {}, 0, set()
     in_window, left_busy, newest = 0, 0, None
-    for path, metric, name, median, lo, hi, n, unsafe, better in index.points():
+    wanted = None if pattern is None else [name for name in index.names() if pattern.search(aliases.get(name, name))]
+    for path, metric, name, median, lo, hi, n, unsafe, better in index.points(wanted):
         entry = runs[path]
         name = aliases.get(name, name)
-        if pattern and not pattern.search(name):
-            continue
         if unsafe:
             contended.add((entry["fp8"], name))
             continue

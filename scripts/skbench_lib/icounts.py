@@ -64,7 +64,7 @@ def of_object(value, source):
         if not isinstance(row, dict) or not isinstance(row.get("case"), str) or not row["case"]:
             raise Invalid(f"{where}: expected an object with the name of a case")
         count = row.get("instructions")
-        if not isinstance(count, (int, float)) or isinstance(count, bool) or not 0 < count < 1e15:
+        if not isinstance(count, (int, float)) or isinstance(count, bool) or not 0 < count < instructions.MOST_INSTRUCTIONS:
             raise Invalid(f"{where}: instructions: expected a number above 0, is {results._shown(count)}")
         if row["case"] in counts:
             raise Invalid(f"{where}: {row['case']} stands twice")

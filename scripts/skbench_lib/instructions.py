@@ -18,13 +18,14 @@ from pathlib import Path
 from . import casefile, children
 from .build import bench_binary, build_dir, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, USAGE, WORSE, UserError
-from .files import text_stream, write_json, write_text
+from .files import read_csv, text_stream, write_json, write_text
 from .table import plural
 from .tree import repo_root, revision
 
 COUNTED = "skb_bench_counted_span"
 OPERATIONS = 1000
 CASE_SECONDS = 180
+MOST_INSTRUCTIONS = 1e15
 MARGIN_SHARE = 0.002
 MARGIN_INSTRUCTIONS = 2.0
 COLUMNS = ["case", "instructions"]
@@ -203,20 +204,19 @@ def read_stored(directory, stem):
     """{name: instructions} of DIRECTORY/STEM.csv."""
     path = Path(directory) / f"{stem}.csv"
     try:
-        with open(path, encoding="utf-8", newline="") as source:
-            reader = csv.DictReader(source)
-            if reader.fieldnames != COLUMNS:
-                raise UserError(f"{path}: the columns are not {','.join(COLUMNS)}")
-            stored = {}
-            for row in reader:
-                try:
-                    count = float(row["instructions"])
-                except (TypeError, ValueError):
-                    count = 0.0
-                if not 0 < count < float("inf") or row["case"] in stored or None in row:
-                    raise UserError(f"{path}:{reader.line_num}: no count of a case, or a second one")
-                stored[row["case"]] = count
-            return stored
+        columns, rows = read_csv(path)
+        if columns != COLUMNS:
+            raise UserError(f"{path}: the columns are not {','.join(COLUMNS)}")
+        stored = {}
+        for line, row in rows:
+            try:
+                count = float(row["instructions"])
+            except (TypeError, ValueError):
+                count = 0.0
+            if not 0 < count < MOST_INSTRUCTIONS or row["case"] in stored or None in row:
+                raise UserError(f"{path}:{line}: no count of a case, or a second one")
+            stored[row["case"]] = count
+        return stored
     except FileNotFoundError:
         known = sorted(p.stem for p in Path(directory).glob("*.csv"))
         raise UserError(f"not comparable: no counts are stored for {stem} (stored: {', '.join(known) or 'none'}); "

@@ -13,7 +13,7 @@ from . import casefile, children, kernelcost
 from .benchbin import BenchBinary, NotPossible
 from .build import bench_binary, ensure_built
 from .errors import FAILED, IMPOSSIBLE, OK, WORSE, UserError
-from .files import text_stream, write_json, write_text
+from .files import read_csv, text_stream, write_json, write_text
 from .table import plural
 from .tree import repo_root, revision
 
@@ -129,21 +129,20 @@ def read_stored(directory):
     """{case#phase: row} of every CSV file in DIRECTORY."""
     rows = {}
     for path in sorted(Path(directory).glob("*.csv")):
-        with open(path, encoding="utf-8", newline="") as source:
-            reader = csv.DictReader(source)
-            if reader.fieldnames != COLUMNS:
-                raise UserError(f"{path}: the columns are not those of the ledger; skbench ledger --write makes them so")
-            for row in reader:
-                where = f"{path}:{reader.line_num}"
-                try:
-                    row.update((column, int(row[column])) for column in COUNTS)
-                except (TypeError, ValueError):
-                    raise UserError(f"{where}: a count is no integer") from None
-                if None in row:
-                    raise UserError(f"{where}: more fields than columns")
-                if row["case"] in rows:
-                    raise UserError(f"{where}: {row['case']} stands there a second time")
-                rows[row["case"]] = row
+        columns, found = read_csv(path)
+        if columns != COLUMNS:
+            raise UserError(f"{path}: the columns are not those of the ledger; skbench ledger --write makes them so")
+        for line, row in found:
+            where = f"{path}:{line}"
+            try:
+                row.update((column, int(row[column])) for column in COUNTS)
+            except (TypeError, ValueError):
+                raise UserError(f"{where}: a count is no integer") from None
+            if None in row:
+                raise UserError(f"{where}: more fields than columns")
+            if row["case"] in rows:
+                raise UserError(f"{where}: {row['case']} stands there a second time")
+            rows[row["case"]] = row
     return rows
 
 

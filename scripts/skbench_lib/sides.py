@@ -144,13 +144,13 @@ def load_file(path):
         data = Path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
+    ours = parse_ours(data, path)
+    if foreign.is_ours(ours):
+        results.check(ours, path, finite=True)
+        return native(ours, str(path))
     document = foreign.parse(data, path)
-    if foreign.is_ours(document):
-        document = results.parse(data, path)
-        results.check(document, path)
-        return native(document, str(path))
-    if isinstance(document, dict) and document.get("command") == "instructions":
-        document = results.parse(data, path)
+    if foreign.is_ours(document) or is_counts(document):
+        document = results.parse(data, path)  # which says why it is none of ours
         side = counts_side(icounts.of_object(document, path), str(path))
         if isinstance(document.get("revision"), str):
             side.commit, side.dirty = document["revision"], document.get("dirty") is True
@@ -159,6 +159,29 @@ def load_file(path):
     side.files = [str(path)]
     foreign.fill(side, document, path, Case)
     return side
+
+
+def is_counts(document):
+    """True for what `skbench instructions --json` writes."""
+    return isinstance(document, dict) and document.get("command") == "instructions"
+
+
+def parse_ours(data, path):
+    """The document in DATA if it may be one of ours and is strict JSON, else None: most are, and are read but once."""
+    if b'"skbench"' not in data:
+        return None
+    try:
+        return results.parse(data, path)
+    except results.Invalid:
+        return None
+
+
+def plausible(value, where, least=results.LEAST_NS, most=results.MOST_NS):
+    """VALUE, if it is None or a time in ns that an operation can take; raises Invalid else."""
+    if value is not None and not least <= value <= most:
+        raise results.Invalid(f"{where}: expected {least:g} to {most:g}, is {value:g}"
+                              if abs(value) < 1e300 else f"{where}: expected {least:g} to {most:g}")
+    return value
 
 
 def native(document, label):
@@ -186,7 +209,7 @@ def native(document, label):
         if skb["side"] in ("control_a", "control_b"):
             continue
         case = side.cases.setdefault(row["name"], Case(row["name"]))
-        case.values.append(skb["value"])
+        case.values.append(plausible(skb["value"], f"{label}: the value of {row['name']}"))
         case.threads = max(case.threads, row["threads"])
         case.plan = {"n": skb["n"], "batches": skb["batches"], "cpus": skb.get("cpus")}
         if skb["side"] in ("baseline", "variant"):
@@ -194,8 +217,11 @@ def native(document, label):
     for entry in ours["cases"]:
         case = side.cases.setdefault(entry["case"], Case(entry["case"]))
         if not case.values:
-            case.values = list(entry.get("values") or [])
+            where = f"{label}: the values of {entry['case']}"
+            case.values = [plausible(value, where) for value in entry.get("values") or []]
             case.summary = entry["value"]
+            for key in ("median", "lo", "hi") if case.summary else ():
+                plausible(case.summary[key], where)
             case.threads = entry.get("threads", 1)
             case.plan = entry.get("plan") or plans.get(entry["case"])
         if entry["status"] != "ok" or (not case.values and case.summary is None):
@@ -210,6 +236,8 @@ def native(document, label):
             continue
         logs = [math.log(pair["variant"] / pair["baseline"]) for pair in pairs.get(entry["case"], {}).values()
                 if len(pair) == 2]
+        for name in ("ratio", "lo", "hi"):
+            plausible(entry[name], f"{label}: {name} of {key}", 1e-9, 1e9)
         # With several variants of one cell the rows cannot be told apart by cell alone: then the interval has to do.
         if len(logs) != entry["pairs"]:
             logs = []

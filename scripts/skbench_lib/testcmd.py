@@ -325,7 +325,7 @@ def python_tests(run, title):
     report = run.logs / "python.json"
     environment = {"SKBENCH_TEST_QUICK": "1"} if run.quick else {"SKBENCH_TEST_NIGHTLY": "1"} if run.nightly else {}
     ended = run.command(title, [sys.executable, "-m", f"{__package__}.unittests", "tests/scripts", report],
-                        PYTHON_SECONDS, **environment)
+                        PYTHON_SECONDS * (NIGHTLY_FACTOR if run.nightly else 1), **environment)
     try:
         rows = json.loads(report.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -2,14 +2,17 @@
 """Change points: steps, drifts and the pending tail of made-up series, and how often they are false or missed."""
 
 import math
+import os
 import random
 import unittest
 
-import support  # noqa: F401  (the package's path)
+import changepoint_rates
+import support
 from skbench_lib import changepoint as cp
 from skbench_lib import ranks
 
 SEED = 84
+NIGHTLY = bool(os.environ.get("SKBENCH_TEST_NIGHTLY"))
 
 
 def series(rng, *parts, sigma=0.005):
@@ -124,6 +127,34 @@ class Rates(unittest.TestCase):
             placed += len(changes) == 1 and abs(changes[0].after - 20) <= 1
         self.assertGreaterEqual(found, 0.98 * total)
         self.assertGreaterEqual(placed, 0.85 * total)
+
+
+class Rates(unittest.TestCase):
+    """The table of docs/regressions.md: it is what the script gives, and holds for other seeds, too."""
+
+    def test_the_table_is_the_scripts(self):
+        text = (support.ROOT / "docs" / "regressions.md").read_text(encoding="utf-8")
+        written = text.partition(changepoint_rates.BEGIN)[2].partition(changepoint_rates.END)[0]
+        self.assertEqual(len(written.splitlines()), 2 + len(changepoint_rates.ROWS))
+        for name, _, _ in changepoint_rates.ROWS:
+            self.assertIn(f"| {name} |", written)
+        if NIGHTLY:
+            self.assertEqual(written, changepoint_rates.markdown(changepoint_rates.rates()))
+
+    def test_the_rates_hold(self):
+        series, seed = 60, random.SystemRandom().randrange(1 << 32)
+        print(f"seed {seed}", end=" ", flush=True)
+        table = changepoint_rates.rates(series, seed)
+        ours = {name: methods["skbench history"] for name, methods in table.items()}
+        # Each bound is passed by chance once in 1000 runs at the rates of the table.
+        for name, (found, invented) in ours.items():
+            self.assertLessEqual(invented, 0.1, name)
+            if name.startswith(("a step of 5", "a step of 10")):
+                self.assertGreaterEqual(found, 0.9, name)
+        self.assertGreaterEqual(ours["5 %, with the outliers"][0], 0.9)
+        self.assertGreaterEqual(ours["5 %, with the period"][0], 0.9)
+        self.assertLessEqual(ours["a step of 1 %"][0], 0.1)
+        self.assertGreaterEqual(table["nothing, 5 % outliers of +30 %"]["threshold of 5 %"][1], 0.8)
 
 
 if __name__ == "__main__":
