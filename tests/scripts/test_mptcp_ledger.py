@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The stored counts of the mptcp stream against a model of its own: which sk_buffs a backlog becomes in each variant, and
+what each of them, its map and each data frag cost in every phase."""
+
+import csv
+import unittest
+
+import support
+from skbench_lib import benchbin
+
+WRITE = 16384
+DFRAG = 32768 - 40  # bytes of one data frag alone in its block
+EXT = 8 * (1 + 4)  # a header and a map, copied when a packet gets its own
+GOALS = {1500: 45 * 1420, 9000: 7 * 8920, 65536: 65455}
+BIASED = {"size_bias", "posted", "merged", "split_fixed"}
+
+
+def pieces(total, size):
+    return [size] * (total // size) + [total % size] * bool(total % size)
+
+
+def fill(frags, goal, biased):
+    """The sk_buffs, as lists of frags, that data frags of these sizes become while none is sent."""
+    skbs = []
+    for left in frags:
+        fresh = True  # no byte of this data frag is in the last sk_buff
+        while left:
+            tail = sum(skbs[-1]) if skbs else goal
+            room = goal - tail
+            cap = goal if not room else room + (tail if biased else 0)
+            if skbs and room and cap > tail:
+                take = min(left, cap - tail)
+                if fresh:
+                    skbs[-1].append(take)
+                else:
+                    skbs[-1][-1] += take
+            else:
+                take = min(left, cap)
+                skbs.append([take])
+            fresh = False
+            left -= take
+    return skbs
+
+
+def expected(keys):
+    """{phase: {column: count}} of one operation."""
+    total = WRITE * (int(keys["backlog"]) + 1)
+    frags = pieces(total, DFRAG)
+    skbs = fill(frags, GOALS[int(keys["mtu"])], keys["variant"] in BIASED)
+    n, slots = len(skbs), sum(map(len, skbs))
+    last = int(keys["era"] == "6.1")  # the original's free pays for dataref, too
+    return {
+        "write": {"page_get": len(frags), "bytes_copied": total, "obj_alloc": 0, "rmw_ext": 0},
+        # A pair, a head and a map each; a clone on its way, which shares the map.
+        "send": {"page_get": slots, "page_put": 0, "obj_alloc": 3 * n, "rmw_dataref": n, "rmw_ext": n, "rmw_wmem": n,
+                 "bytes_copied": 0},
+        # The packet's own map, by a copy; the clone, which is not the last of anything but that map.
+        "arrive": {"page_get": 0, "page_put": 0, "obj_alloc": n, "obj_free": n, "rmw_ext": n, "rmw_dataref": n,
+                   "rmw_fclone": n, "rmw_wmem": 2 * n, "bytes_copied": total + EXT * n},
+        "ack": {"page_put": slots + len(frags), "obj_free": 3 * n, "rmw_dataref": last * n, "rmw_ext": 0}}
+
+
+def rows():
+    with open(support.ROOT / "results" / "ledger" / "mptcp.csv", encoding="utf-8", newline="") as source:
+        for row in csv.DictReader(source):
+            name, _, phase = row["case"].partition("#")
+            operation, keys = benchbin.split_name(name)
+            if operation == "mptcp/stream" and keys["where"] == "msk":
+                yield row, keys, phase
+
+
+class Ledger(unittest.TestCase):
+    def test_every_row(self):
+        seen, wrong = set(), []
+        for row, keys, phase in rows():
+            seen.add((keys["variant"], keys["mtu"], keys["backlog"]))
+            wrong += [f"{row['case']}: {column} is {row[column]}, should be {count}"
+                      for column, count in expected(keys)[phase].items() if int(row[column]) != count]
+        self.assertEqual(wrong, [])
+        self.assertGreater(len(seen), 10)
+
+    def test_fill(self):
+        """The table that was worked out by hand, for a goal of 65160: half-full sk_buffs, and full ones."""
+        sizes = [[sum(skb) for skb in fill([DFRAG] * 4, 65160, biased)] for biased in (False, True)]
+        self.assertEqual(sizes, [[32728] * 4, [65160, 65160, 592]])
+
+    def test_finds_what_is_wrong(self):
+        row, keys, phase = next(rows())
+        for column, count in expected(keys)[phase].items():
+            self.assertNotEqual(int(row[column]) + 1, count)
+
+
+if __name__ == "__main__":
+    unittest.main()
