@@ -18,7 +18,6 @@ import time
 import unittest
 
 import compare_support as cs
-import support
 from skbench_lib import __main__, aa, baseline, casefile, instructions, ledger, sides, tree
 from skbench_lib.errors import UserError
 

@@ -170,7 +170,6 @@ def flush(c):
             "lock": int(c.get("variant") == "cpu_list")}
 
 
-<<<<<<< HEAD
 BURST = 64  # pages of a page_pool in one operation
 BLOCKS = 16
 
@@ -198,7 +197,6 @@ POOL = {
     "alloc": lambda c: {"page_alloc": pool_pages(c)}, "put": pool_put,
     "hold": lambda c: {"page_get": pool_pages(c)},
     "drop": lambda c: {"page_put": pool_pages(c), "page_free": pool_pages(c)}}
-=======
 class Packet:
     """A packet of the defer experiment: its pages, and the objects that it keeps of those of its segments."""
 
@@ -275,7 +273,6 @@ DEFER_LIST = {
     "flush": lambda c: {"page_put": c.n * c.get("nr", 1), "obj_free": some(c.get("nr", 1), 32), **taking(c.get("list"))},
 }
 
->>>>>>> 20b6614 (bench: tcp/defer, the receive ring and its softirq)
 UNSHARE = {"clone": companion, "free_clone": last_clone}
 # operation, phase: columns of a Case; a tuple holds what is possible, since it depends on how much of a block is used.
 FORMULAS = {
