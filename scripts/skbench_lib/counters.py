@@ -6,6 +6,7 @@ They are taken after all timing, by one process of skb-prof for each case: a tim
 
 from . import benchbin, table
 from .errors import UserError
+from .ledger import wrap
 
 SECONDS = 0.4
 CHANGED = 0.02  # of a count, from which on compare shows it
@@ -66,7 +67,7 @@ def lines(entries):
         for event in entry["events"]:
             if event["per_op"] is None:
                 refused.setdefault(event["reason"], {})[event["label"]] = True
-        yield from table.broken(f"  {entry['case']}")
+        yield from (f"  {line}" for line in wrap(entry["case"], table.WIDTH - 2))
         yield from table.wrapped(f"    {', '.join(told) or entry['reason'] or 'none'}", "  ")
     for reason, labels in refused.items():
         yield from table.wrapped(f"  not counted: {', '.join(labels)}: {reason}", "    ")

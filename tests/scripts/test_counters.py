@@ -126,6 +126,29 @@ class Compared(unittest.TestCase):
                 (Path(scratch) / f"{number}.json").write_text(json.dumps(document))
             self.assertEqual(list(sides.load(scratch).counters), ["skb/clone"])
 
+    def test_both_checkers_agree(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("jsonschema is missing: scripts/install-packages test")
+        reference = jsonschema.Draft202012Validator(results.schema())
+        document = support.survey({"skb/clone": support.noise(1, 1000)})
+        good = {"case": "skb/clone", "operations": 100, "user_only": False, "reason": None, "events": [
+            {"label": "cycles", "status": "ok", "reason": None, "per_op": 3.0, "raw": 300, "enabled_ns": 1, "running_ns": 1}]}
+        for path, value in (([], None), (["operations"], 0), (["user_only"], 1), (["case"], ""), (["events"], None),
+                            (["events", 0, "status"], "fine"), (["events", 0, "per_op"], -1), (["events", 0, "raw"], 1.5),
+                            (["events", 0, "label"], None)):
+            entry = copy.deepcopy(good)
+            target = entry
+            for key in path[:-1]:
+                target = target[key]
+            if path:
+                target[path[-1]] = value
+            document["context"]["skbench"]["counters"] = [entry]
+            with self.subTest(path):
+                self.assertEqual(list(results.violations(document, results.schema())) == [], reference.is_valid(document))
+                self.assertEqual(reference.is_valid(document), not path)
+
     def test_small_changes_are_not_shown(self):
         self.assertFalse(counters.changed({"base": 100.0, "new": 101.0}))
         self.assertFalse(counters.changed({"base": 0.001, "new": 0.004}))
