@@ -118,6 +118,15 @@ class Duet(cs.GitTree):
             self.assertEqual((got, out), (status, ""), err)
             self.assertRegex(err.splitlines()[-1], f"^skbench: .*{pattern}")
 
+    def test_layouts_need_a_link(self):
+        self.commit("slower", value=1080.0)
+        for layouts, status, pattern in (("5", 2, "--layouts 5: an integer is needed, 6 to 200"),
+                                         ("6", 4, "benches/bench_skb is not linked by ninja in ")):
+            got, out, err = self.duet("base", "slower", "--layouts", layouts)
+            self.assertEqual((got, out), (status, ""), err)
+            self.assertRegex(err.splitlines()[-1], f"^skbench: .*{pattern}")
+        self.assertEqual(list((self.tree.root / "build").glob("layouts-*")), [])
+
     def test_a_changed_worktree_is_not_taken(self):
         self.report("base", "base", "--budget", "2", *ONE)
         place = next(path for path in (self.tree.root / "build" / "worktrees").iterdir() if path.is_dir())

@@ -406,6 +406,16 @@ class Sweep(Case):
                          [(name, "frags", str(n)) for n, name in enumerate(names)])
         self.assertTrue(all(float(row["lo"]) <= float(row["ns_per_op"]) <= float(row["hi"]) for row in rows))
 
+    def test_every_row_has_every_field(self):
+        """Also where nothing was measured, where there is no interval and where there is no payload."""
+        value = {"median": 5.0, "lo": 4.0, "hi": 6.0, "n": 9}
+        values = (value, {**value, "lo": None, "hi": None}, None)
+        cases = [{"case": f"skb/clone/frags:{n}", "status": "ok" if v else "unmeasured", "unit": "ns",
+                  "value": v} for n, v in enumerate(values)]
+        text = sweep.Sweep("frags=0:2").table(cases, {"skb/clone/frags:0": 65160})
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+        self.assertEqual([len(row) for row in rows], [len(sweep.COLUMNS)] * 4)
+
     def test_bad_input(self):
         fake = self.fake()
         for text, words in (("frags", "KEY=A:B is needed"), ("frags=3:1", "KEY=A:B is needed"),
