@@ -106,11 +106,16 @@ static __always_inline void nicdev_write32(struct nicdev *dev, u32 reg, u32 valu
 }
 
 /*
- * Memory that the device shares: stores before the doorbell that announces them, loads of a
- * descriptor's fields after that of its DD bit. On x86 the CPU keeps both orders by itself.
+ * Stores to memory before the doorbell that announces them. (Loads of what the device writes are
+ * acquires.) x86 keeps the order by itself: only the compiler has to.
  */
-#define dma_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
-#define dma_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#if defined(__x86_64__)
+#define dma_wmb() __asm__ volatile("" ::: "memory")
+#elif defined(__aarch64__)
+#define dma_wmb() __asm__ volatile("dmb oshst" ::: "memory")
+#else
+#define dma_wmb() __sync_synchronize()
+#endif
 
 static __always_inline u16 nicdev_config_read16(struct nicdev *dev, u32 offset)
 {

@@ -3,6 +3,7 @@
 #include "hw/cmd/cmd.h"
 #include "hw/vfio/vfio.h"
 
+#include <errno.h>
 #include <string.h>
 
 bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool *fault)
@@ -26,14 +27,22 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 {
 	const struct sysfs_env env = sysfs_this_machine();
 	enum vfio_how how = c->vfio ? (enum vfio_how)vfio_how_parse(c->vfio) : VFIO_ANY;
+	struct sysfs_port port;
 	char err[640] = "";
 	int ret;
 
 	*dev = NULL;
 	if (!strcmp(c->name, "model"))
 		return 0;
-	ret = vfio_open(&vfio_this_machine, &env, c->name, how, c->unsafe_noiommu, dev, err,
-			sizeof(err));
+	ret = sysfs_read_port(&env, c->name, &port, err, sizeof(err));
+	if (!ret && !port.id) {
+		ret = -ENODEV;
+		snprintf(err, sizeof(err), "%s: %04x:%04x is no 82599, X540 or X550", c->name,
+			 port.vendor, port.device);
+	}
+	if (!ret)
+		ret = vfio_open(&vfio_this_machine, &env, c->name, how, c->unsafe_noiommu, dev, err,
+				sizeof(err));
 	if (ret)
 		cmd_error(CMD_IMPOSSIBLE, "%s", err);
 	return ret;

@@ -617,9 +617,6 @@ static int check_port(struct vfio *v, bool unsafe)
 {
 	const struct sysfs_port *p = &v->port;
 
-	if (!p->id)
-		return refuse(v, -ENODEV, "%04x:%04x is no 82599, X540 or X550", p->vendor,
-			      p->device);
 	if (strcmp(p->driver, "vfio-pci"))
 		return refuse(v, -EBUSY, "bound to %s, not to vfio-pci: skbench hw bind %s",
 			      p->driver[0] ? p->driver : "no driver", p->bdf);
@@ -638,12 +635,22 @@ static int check_port(struct vfio *v, bool unsafe)
 	return 0;
 }
 
+/* A name below vfio-dev is there since 6.1, the node and iommufd only where they are built in. */
+static bool has_cdev(const struct vfio *v)
+{
+	char name[64], path[256], iommu[256];
+
+	if (!cdev_name(v, name, sizeof(name)))
+		return false;
+	snprintf(path, sizeof(path), "%s/dev/vfio/devices/%s", v->env.root, name);
+	snprintf(iommu, sizeof(iommu), "%s/dev/iommu", v->env.root);
+	return !access(path, F_OK) && !access(iommu, F_OK);
+}
+
 static int open_device(struct vfio *v)
 {
-	char name[64];
-
 	if (v->how == VFIO_ANY)
-		v->how = cdev_name(v, name, sizeof(name)) ? VFIO_CDEV : VFIO_GROUP;
+		v->how = has_cdev(v) ? VFIO_CDEV : VFIO_GROUP;
 	return v->how == VFIO_CDEV ? open_by_cdev(v) : open_by_group(v);
 }
 
