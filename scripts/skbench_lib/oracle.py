@@ -15,12 +15,13 @@ import time
 from contextlib import contextmanager, nullcontext
 
 from . import kernelcost
+from . import oraclebudget as budget
 from . import oraclecover as cover
 from . import oracleguest as guest
 from . import oraclenightly as nightly
 from . import oracleprog as prog
 from .build import ensure_built
-from .errors import FAILED, INCONCLUSIVE, OK, UserError
+from .errors import FAILED, INCONCLUSIVE, OK, WORSE, UserError
 from .files import text_stream, write_json, write_text
 from .table import plural
 from .tree import repo_root, revision
@@ -48,6 +49,9 @@ def add_parser(subparsers):
                         help="6.1: Debian 12's own kernel (default); 6.12: that of its backports")
     parser.add_argument("--program", metavar="FILE",
                         help="only the program in FILE, with its states; exits with 5 if they differ")
+    parser.add_argument("--kernel", metavar="A", help="with --against: an era, a release, or a directory with a kernel and "
+                        "its headers, which takes the library's place; with --yardstick their costs are compared")
+    parser.add_argument("--against", metavar="B", help="the kernel that A is compared with")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--nightly", action="store_true",
                      help="100000 programs on 6.1, 20000 on 6.12, longer ones, and kernels that zero memory and "
@@ -55,6 +59,8 @@ def add_parser(subparsers):
     how.add_argument("--host", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
     how.add_argument("--coverage", action="store_true",
                      help="which branches of the library the programs reach, without QEMU")
+    how.add_argument("--budget", action="store_true",
+                     help="write what the kernel's own TCP does for 64 KB to results/kernel, beside the model's ledger")
     how.add_argument("--yardstick", action="store_true",
                      help="write what operations cost in the kernel to results/kernel")
     parser.add_argument("--json", metavar="FILE", help="write one JSON object to FILE (- for standard output)")
@@ -69,13 +75,21 @@ def _count(word):
 
 
 def main(args):
-    if args.program and (args.nightly or args.yardstick or args.coverage):
-        raise UserError("--program goes with neither --nightly, --yardstick nor --coverage")
+    if args.program and (args.nightly or args.yardstick or args.coverage or args.budget):
+        raise UserError("--program goes with neither --nightly, --yardstick, --coverage nor --budget")
     run = Run(args)
+    if args.kernel or args.against:
+        if not (args.kernel and args.against):
+            raise UserError("--kernel and --against go together")
+        if args.program or args.era or args.nightly or args.host or args.coverage or args.budget:
+            raise UserError("--kernel and --against go with --programs, --ops, --seed and --yardstick only")
+        return run.costs_against() if args.yardstick else run.against()
     if args.coverage:
         return run.coverage()
     if args.yardstick:
         return run.yardstick()
+    if args.budget:
+        return run.budget()
     return run.compare()
 
 
@@ -116,20 +130,21 @@ class Run:
         self.starts = 0
 
     def prepare(self, era):
-        """The kernel for ERA and its initramfs, made once."""
+        """The kernel for ERA, or that it names, and its initramfs, made once."""
         if era not in self.kernels:
             self.logs.mkdir(parents=True, exist_ok=True)
-            self.progress(f"fetching the kernel for era {era}")
-            kernel = guest.fetch(era)
-            with open(self.logs / f"module-{era}.log", "w", encoding="utf-8") as log:
+            self.progress(f"fetching the kernel {era}")
+            kernel = guest.named(era)
+            with open(self.logs / f"module-{kernel.release}.log", "w", encoding="utf-8") as log:
                 self.kernels[era] = kernel, guest.initramfs(kernel, guest.build_module(kernel, log))
         return self.kernels[era]
 
     @contextmanager
-    def boot(self, era, kind="plain", counting=False):
+    def boot(self, era, kind="plain", counting=False, **machine):
         kernel, initrd = self.prepare(era)
         self.starts += 1
-        side = guest.Guest(kernel, initrd, self.logs / f"guest-{self.starts}-{era}-{kind}.log", kind, counting)
+        side = guest.Guest(kernel, initrd, self.logs / f"guest-{self.starts}-{kernel.release}-{kind}.log", kind, counting,
+                           **machine)
         try:
             yield side
         finally:
@@ -242,7 +257,9 @@ class Run:
         if len(found) > SHOWN:
             self.say(f"and {plural(len(found) - SHOWN, 'program')} more that differ")
         checked = list(self.kernels)
-        against = "the library alone" if self.args.host else " and ".join(
+        against = "the library alone" if self.args.host else " against ".join(
+            f"Linux {kernel.release} ({kernel.version})" for kernel, _ in self.kernels.values()) \
+            if self.args.against else " and ".join(
             f"era {era} against Linux {kernel.release} ({kernel.version})"
             for era, (kernel, _) in self.kernels.items())
         self.say(f"oracle: {plural(total, 'program')}, {against}, seed {self.seed}, "
@@ -250,7 +267,7 @@ class Run:
         if lacks:
             self.say(f"not compared, since the library has them not: {', '.join(sorted(lacks))}")
         unchecked = [name for name in ("3.4", "6.1", "6.12") if name not in checked]
-        if not self.args.host:
+        if not self.args.host and not self.args.against:
             others = [f"era {name} (--era {name})" for name in guest.SOURCES if name not in checked]
             self.say(f"not checked by this run: {'; '.join([*others, 'era 3.4 (no kernel of it can be had here)'])}")
         status = FAILED if found else OK
@@ -264,6 +281,42 @@ class Run:
                 "differences": [difference.as_json() for difference in found],
                 "seconds": round(time.monotonic() - self.begin, 1), "status": status})
         return status
+
+    def against(self):
+        """The same programs on two kernels."""
+        sides = self.args.kernel, self.args.against
+        campaign = Campaign(" against ".join(sides), "plain", corpus(set()),
+                            prog.Generator(self.seed, self.args.ops or OPS), self.args.programs or PROGRAMS)
+        found = []
+        with self.boot(sides[0]) as first, self.boot(sides[1]) as second:
+            for at in range(0, len(campaign), BATCH):
+                part = campaign.part(at)
+                self.progress(f"{campaign.era}: {at} of {plural(len(campaign), 'program')}")
+                requests = [prog.request(program) for _, program in part]
+                answers = [self.ask_kernel(side, requests, part) for side in (first, second)]
+                found += [Difference(name, campaign.era, program, sides)
+                          for (name, program), a, b in zip(part, *answers) if a != b]
+            for difference in found[:SHOWN]:
+                self.progress(f"shrinking {difference.name}")
+                difference.shrink(first, second)
+        self.progress("")
+        return self.finish(found, len(campaign), set())
+
+    def costs_against(self):
+        """The yardstick of two kernels, row beside row."""
+        sides = self.args.kernel, self.args.against
+        costs = []
+        for which in sides:
+            with self.boot(which, counting=True) as side:
+                passes = [parse_costs(text) for text in side.ask([prog.request([], prog.YARDSTICK)] * PASSES)]
+                costs.append({key: min(one[key] for one in passes) for key in passes[0]})
+        for line in costs_beside(costs, [self.kernels[which][0] for which in sides]):
+            self.say(line)
+        if self.args.json:
+            write_json(self.args.json, {"command": "oracle", "kernels": [self.kernels[which][0].release for which in sides],
+                                        "costs": [[*key, cost, costs[1].get(key)] for key, cost in costs[0].items()],
+                                        "status": OK})
+        return OK
 
     def coverage(self):
         """What of the library the corpus and the random programs reach, in the eras that have a kernel."""
@@ -284,6 +337,45 @@ class Run:
                                         "programs": len(requests), "reached": reached, "within": within, "branches": branches,
                                         "files": [cover.as_json(one) for one in files], "status": OK})
         return OK
+
+    def budget(self):
+        """What the kernel's paths do for 64 KB, and for pages between two CPUs, beside the model."""
+        era = self.eras()[0]
+        ensure_built("release", targets=["oracle_host"])
+        kernel = self.prepare(era)[0]
+        library = guest.Host(era)
+        try:
+            model_pages = budget.parse(library.ask([budget.request(budget.PAGES)])[0])
+        finally:
+            library.close()
+        measured = {}
+        # The lists of a small zone have small batches: 2 GB, as the model's. Two CPUs whose clock counts instructions
+        # take minutes to start: they go by time, which some timers of TCP see.
+        with self.boot(era, cpus=2, megabytes=2048) as side:
+            for shape in (budget.PAGES, *(shape for shape in budget.SHAPES if shape.apart)):
+                self.progress(f"era {era}: {shape.name}")
+                measured[shape.name] = budget.parse(side.ask([budget.request(shape)])[0])
+        with self.boot(era, counting=True, megabytes=2048) as side:
+            for shape in budget.SHAPES:
+                if not shape.apart:
+                    self.progress(f"era {era}: {shape.name}")
+                    counts, clock = side.ask([budget.request(shape), budget.request(shape, False)])
+                    measured[shape.name] = {**budget.parse(counts), **budget.parse(clock)}
+        self.progress("")
+        rows = budget.rows(measured)
+        path = kernelcost.directory() / f"budget-{kernel.version}.csv"
+        write_text(path, budget.as_csv(rows))
+        problems = []
+        for line in budget.table(era, kernel, rows, budget.model(era), model_pages, problems):
+            self.say(line)
+        for problem in problems:
+            self.say(problem)
+        self.say(f"wrote {path.relative_to(repo_root())}")
+        status = WORSE if problems else OK
+        if self.args.json:
+            write_json(self.args.json, {"command": "oracle", "kernel": kernel.release, "version": kernel.version,
+                                        "rows": [list(row) for row in rows], "problems": problems, "status": status})
+        return status
 
     def yardstick(self):
         """Two guests, one after the other; what they agree on is written."""
@@ -325,8 +417,9 @@ class Run:
 class Difference:
     """A program after which the two sides differ."""
 
-    def __init__(self, name, era, program):
+    def __init__(self, name, era, program, sides=("library", "kernel")):
         self.name = name
+        self.sides = sides
         self.era = era
         self.program = program
         self.states = None
@@ -352,14 +445,15 @@ class Difference:
         yield f"DIFFERENT: {self.name}, era {self.era}"
         yield from (f"    {line}" for line in prog.text(self.program).splitlines())
         if self.states:
-            yield from differing(*self.states)
+            yield from differing(*self.states, self.sides)
 
     def as_json(self):
         ours, theirs = self.states or (None, None)
-        return {"name": self.name, "era": self.era, "program": prog.text(self.program), "library": ours, "kernel": theirs}
+        return {"name": self.name, "era": self.era, "program": prog.text(self.program),
+                self.sides[0]: ours, self.sides[1]: theirs}
 
 
-def differing(ours, theirs):
+def differing(ours, theirs, sides=("library", "kernel")):
     """The first operation after which the two states differ: its differing lines, field beside field."""
     if ours.startswith("died") or not theirs:
         yield f"  library  {ours}"
@@ -371,7 +465,7 @@ def differing(ours, theirs):
         if x == y:
             continue
         yield f"  after {x.splitlines()[0].split(' skipped')[0]}"
-        yield f"    {'':<24}{'library':>14}{'kernel':>14}"
+        yield f"    {'':<24}{sides[0][-14:]:>14}{sides[1][-14:]:>14}"
         for line, other in zip(x.splitlines(), y.splitlines()):
             yield from differing_fields(line, other)
         if len(x.splitlines()) != len(y.splitlines()):
@@ -425,6 +519,16 @@ def parse_costs(text):
             raise UserError(f"the guest's yardstick said '{line}', which is no cost", FAILED)
         rows[found[1], int(found[2])] = int(found[3])
     return rows
+
+
+def costs_beside(costs, kernels):
+    yield f"instructions of one operation, {' and '.join(f'{kernel.release} ({kernel.version})' for kernel in kernels)}"
+    yield f"{'operation':<36}{'frags':>6}{'first':>10}{'second':>10}{'ratio':>8}"
+    for (operation, frags), cost in costs[0].items():
+        other = costs[1].get((operation, frags))
+        if other is not None:
+            ratio = f"{other / cost:>8.2f}" if cost else ""
+            yield f"{operation:<36}{frags:>6}{cost:>10}{other:>10}{ratio}"
 
 
 def cost_table(rows):

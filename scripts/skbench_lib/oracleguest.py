@@ -149,6 +149,26 @@ def fetch(era="6.1"):
     return _unpacked(root)
 
 
+def named(which):
+    """The Kernel that WHICH names: an era, a release or a version that is unpacked already, or a directory that holds
+    boot/vmlinuz-RELEASE and usr/src/linux-headers-RELEASE, as the packages of a kernel unpack."""
+    if which in SOURCES:
+        return fetch(which)
+    for ready in sorted(directory().glob("linux-*/ready")):
+        kernel = _unpacked(ready.parent)
+        if which in (kernel.release, kernel.version):
+            return kernel
+    images = sorted(Path(which).glob("boot/vmlinuz-*"))
+    if len(images) != 1:
+        raise UserError(f"'{which}' is no kernel: name an era ({', '.join(SOURCES)}), a release below {directory()}, or a "
+                        "directory that holds one boot/vmlinuz-RELEASE and its headers")
+    release = images[0].name.removeprefix("vmlinuz-")
+    kernel = Kernel(Path(which).resolve(), release, hashlib.sha256(images[0].read_bytes()).hexdigest()[:12])
+    if not kernel.headers.is_dir():
+        raise UserError(f"{kernel.headers} is missing: the module is built with a kernel's own headers")
+    return kernel
+
+
 def _unpacked(root):
     return Kernel(root, root.name.removeprefix("linux-"), (root / "ready").read_text(encoding="utf-8").strip())
 
@@ -190,7 +210,8 @@ def sources():
 
 def build_module(kernel, log):
     """Builds the module and the guest's init for KERNEL; returns their directory."""
-    work = directory() / f"module-{kernel.release}"
+    own = kernel.root.parent == directory()
+    work = directory() / (f"module-{kernel.release}" if own else f"module-{kernel.release}-{kernel.version}")
     work.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(kernel.version.encode())
     for path in sorted(sources().iterdir()):
@@ -396,9 +417,9 @@ class Host(_Side):
 
 
 class Guest(_Side):
-    """QEMU with KERNEL and the module. KIND is one of KINDS; COUNTING makes the guest's clock count instructions."""
+    """QEMU with KERNEL and the module. KIND is one of KINDS; COUNTING makes the guest's clock count instructions, of one CPU."""
 
-    def __init__(self, kernel, initrd, log_path, kind="plain", counting=False):
+    def __init__(self, kernel, initrd, log_path, kind="plain", counting=False, cpus=1, megabytes=512):
         self.kernel = kernel
         self.log_path = Path(log_path)
         self.scratch = tempfile.TemporaryDirectory(prefix="skbench-oracle-")
@@ -406,7 +427,7 @@ class Guest(_Side):
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
         listener.listen(1)
-        command = [QEMU, "-accel", "tcg,thread=single", "-cpu", "max", "-m", "512", "-smp", "1", "-nodefaults",
+        command = [QEMU, "-accel", "tcg,thread=single", "-cpu", "max", "-m", str(megabytes), "-smp", str(cpus), "-nodefaults",
                    "-no-reboot", "-display", "none", "-nic", "none", "-monitor", "none",
                    "-serial", f"file:{self.log_path}", "-kernel", str(kernel.image), "-initrd", str(initrd),
                    "-append", f"{BASE} {KINDS[kind]}", "-chardev", f"socket,id=port,path={path}",

@@ -12,7 +12,7 @@ from .errors import UserError
 from .tree import repo_root
 
 BOUNDARY = 0x80000000
-DUMP, YARDSTICK, HANG, PANIC = 1, 2, 4, 8
+DUMP, YARDSTICK, HANG, PANIC, BUDGET = 1, 2, 4, 8, 16
 REGISTERS = {"d": "s", "s": "s", "t": "s", "p": "p"}
 _NR_REGISTERS = 6
 
@@ -63,6 +63,11 @@ class Op:
 def request(program, flags=0):
     """The bytes of a request, as the interpreters read it."""
     return struct.pack("=2I", flags, len(program)) + b"".join(op.packed() for op in program)
+
+
+def budget_request(how, size, times):
+    """A request for a budget (tests/oracle/budget.h): a bit mask, bytes of a write, writes or pages."""
+    return struct.pack("=2I4B3I", BUDGET, 1, 0, 0, 0, 0, how, size, times)
 
 
 def boundary(number, delta):

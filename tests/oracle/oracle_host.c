@@ -5,6 +5,7 @@
  * in use any more: status 1 if one is.
  */
 #include "env_lib.h"
+#include "budget.h"
 #include "interp.h"
 
 #include <stdlib.h>
@@ -32,6 +33,33 @@ static void answer(const char *text, u32 len)
 	fflush(stdout);
 }
 
+/* NR pages allocated on CPU 0 and freed on CPU 1, as the module does it: times the zone's lock is taken. */
+static u32 budget_of_pages(char *text, unsigned int nr)
+{
+	struct page **page = malloc(nr * sizeof(*page));
+	struct zone_stats z[3];
+
+	BUG_ON(!page || skb_cpu_attach(1, 0));
+	for (int round = 0; round < 5; round++) {
+		BUG_ON(skb_cpu_attach(0, 0));
+		zone_stats(0, &z[0]);
+		for (unsigned int i = 0; i < nr; i++) {
+			page[i] = alloc_pages(0);
+			BUG_ON(!page[i]);
+		}
+		zone_stats(0, &z[1]);
+		BUG_ON(skb_cpu_attach(1, 0));
+		for (unsigned int i = 0; i < nr; i++)
+			put_page(page[i]);
+		zone_stats(0, &z[2]);
+	}
+	BUG_ON(skb_cpu_attach(0, 0));
+	free(page);
+	return snprintf(text, TEXT_ROOM, "pages,%u\nzone_lock_alloc,%llu\nzone_lock_free,%llu\n",
+			nr, (unsigned long long)(z[1].zone_locks - z[0].zone_locks),
+			(unsigned long long)(z[2].zone_locks - z[1].zone_locks));
+}
+
 int main(int argc, char **argv)
 {
 	static struct proto_memory prot;
@@ -57,6 +85,10 @@ int main(int argc, char **argv)
 		    fread(&request, 1, len, stdin) != len ||
 		    len != sizeof(request.head) + request.head.nr_ops * sizeof(request.ops[0]))
 			return refuse("a request of the wrong length");
+		if (request.head.flags & ORACLE_BUDGET && request.head.nr_ops == 1) {
+			answer(text, budget_of_pages(text, request.ops[0].n[2]));
+			continue;
+		}
 		if (!(request.head.flags & ORACLE_DUMP))
 			out.text = NULL;
 		if (oracle_run(&request.head, &out))

@@ -5,6 +5,7 @@
  * For a guest that does nothing else: no locking, one user.
  */
 #include "env_kernel.h"
+#include "budget.h"
 #include "interp.h"
 #include "yardstick.h"
 
@@ -44,6 +45,10 @@ static ssize_t oracle_write(struct file *file, const char __user *from, size_t l
 		panic("oracle guest: asked to panic");
 	while (request.head.flags & ORACLE_HANG)
 		cpu_relax();
+	if (request.head.flags & ORACLE_BUDGET && request.head.nr_ops == 1) {
+		text_len = oracle_budget(request.ops, text, TEXT_ROOM);
+		return len;
+	}
 	if (request.head.flags & ORACLE_YARDSTICK) {
 		text_len = oracle_yardstick(text, TEXT_ROOM);
 		return len;

@@ -80,5 +80,6 @@ struct oracle_request {
 #define ORACLE_YARDSTICK 2 /* no program: what operations cost (module only) */
 #define ORACLE_HANG	 4 /* no program: the guest falls silent, for the test of that (module only) */
 #define ORACLE_PANIC	 8 /* the same: it panics */
+#define ORACLE_BUDGET	 16 /* one operation, whose numbers budget.h explains (host: pages only) */
 
 #endif

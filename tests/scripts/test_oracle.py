@@ -393,6 +393,9 @@ class Commands(unittest.TestCase):
         for words, text in ((["--programs", "0"], "is no number from 1"), (["--ops", "x"], "is no number from 1"),
                             (["--era", "3.4"], "invalid choice"), (["--host", "--nightly"], "not allowed with"),
                             (["--program", "x", "--nightly"], "--program goes with"),
+                            (["--kernel", "6.1"], "--kernel and --against go together"),
+                            (["--kernel", "6.1", "--against", "6.12", "--era", "6.1"], "only"),
+                            (["--kernel", "/nowhere", "--against", "6.1"], "'/nowhere' is no kernel"),
                             (["--host", "--program", "/nowhere.prog"], "/nowhere.prog cannot be read")):
             with self.subTest(words):
                 done = self.skbench(*words)
