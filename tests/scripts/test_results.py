@@ -168,6 +168,7 @@ class Schema(unittest.TestCase):
         ours = next(results.violations(document, results.schema()), None)
         theirs = next(self.reference.iter_errors(document), None)
         self.assertEqual(ours is None, theirs is None, f"ours: {ours}\ntheirs: {theirs and theirs.message}")
+        self.assertEqual(results.keeps_schema()(document), ours is None, f"compiled, against: {ours}")
         return ours is None
 
     def test_good(self):
