@@ -61,9 +61,9 @@ static __always_inline struct sk_buff *do_skb_copy(struct sk_buff *skb, const en
 	return n;
 }
 
-static __always_inline struct sk_buff *do_pskb_copy(struct sk_buff *skb, const enum skb_era era)
+static __always_inline struct sk_buff *do_pskb_copy(struct sk_buff *skb, unsigned int headroom,
+						    const enum skb_era era)
 {
-	unsigned int headroom = skb_headroom(skb);
 	unsigned int headlen = skb_headlen(skb);
 	const struct skb_shared_info *from = skb_shinfo(skb);
 	struct sk_buff *n = alloc_skb(era, headroom + headlen, NUMA_NO_NODE);
@@ -107,13 +107,13 @@ static __always_inline struct sk_buff *do_pskb_copy(struct sk_buff *skb, const e
 	return n;
 }
 
-#define INSTANTIATE(suffix, era)                                \
-	struct sk_buff *skb_copy_##suffix(struct sk_buff *skb)  \
-	{                                                       \
-		return do_skb_copy(skb, era);                   \
-	}                                                       \
-	struct sk_buff *pskb_copy_##suffix(struct sk_buff *skb) \
-	{                                                       \
-		return do_pskb_copy(skb, era);                  \
+#define INSTANTIATE(suffix, era)                                                         \
+	struct sk_buff *skb_copy_##suffix(struct sk_buff *skb)                           \
+	{                                                                                \
+		return do_skb_copy(skb, era);                                            \
+	}                                                                                \
+	struct sk_buff *__pskb_copy_##suffix(struct sk_buff *skb, unsigned int headroom) \
+	{                                                                                \
+		return do_pskb_copy(skb, headroom, era);                                 \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)

@@ -560,7 +560,7 @@ static __always_inline struct sk_buff *build_skb(const enum skb_era era, void *d
 SKB_ERA_DECLARE(struct sk_buff *, skb_clone, struct sk_buff *skb);
 SKB_ERA_DECLARE(struct sk_buff *, skb_morph, struct sk_buff *dst, struct sk_buff *src);
 SKB_ERA_DECLARE(struct sk_buff *, skb_copy, struct sk_buff *skb);
-SKB_ERA_DECLARE(struct sk_buff *, pskb_copy, struct sk_buff *skb);
+SKB_ERA_DECLARE(struct sk_buff *, __pskb_copy, struct sk_buff *skb, unsigned int headroom);
 
 /*
  * A second sk_buff on the same head and pages: the companion if SKB is the first of a pair and it
@@ -594,14 +594,22 @@ static __always_inline struct sk_buff *skb_copy(const enum skb_era era, struct s
 }
 
 /*
- * A copy with a head of its own and the same pages, one reference more on each; members of a
+ * A copy with a head of its own, of HEADROOM bytes of room in front, and the same pages, one
+ * reference more on each; members of a
  * frag_list are held, not copied, and a ubuf_info is held once more. The copy's frags may be
  * written by others if SKB's may. Zerocopy frags that must not be shared are copied first. NULL if
  * memory is short; SKB is as before, but its frags may have been copied.
  */
+static __always_inline struct sk_buff *__pskb_copy(const enum skb_era era, struct sk_buff *skb,
+						   unsigned int headroom)
+{
+	return SKB_ERA_CALL(era, __pskb_copy, skb, headroom);
+}
+
+/* The same with the headroom that SKB has. */
 static __always_inline struct sk_buff *pskb_copy(const enum skb_era era, struct sk_buff *skb)
 {
-	return SKB_ERA_CALL(era, pskb_copy, skb);
+	return __pskb_copy(era, skb, skb_headroom(skb));
 }
 
 /* --- letting go (skb_release.c)

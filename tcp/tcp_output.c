@@ -323,33 +323,6 @@ static __always_inline int tcp_retransmit_len(const struct sock *sk, const struc
 }
 
 /*
- * A copy of SKB with a head of its own, of the usual headroom, and the same pages. NULL: no memory.
- * Kernel: __pskb_copy() with MAX_TCP_HEADER, net/core/skbuff.c.
- */
-static __always_inline struct sk_buff *tcp_copy_headroom(struct sk_buff *skb, int node,
-							 const enum skb_era era)
-{
-	unsigned int headlen = skb_headlen(skb), nr_frags = shinfo_read(skb, nr_frags);
-	struct sk_buff *copy = alloc_skb(era, MAX_TCP_HEADER + headlen, node);
-
-	if (unlikely(!copy))
-		return NULL;
-	skb_reserve(copy, MAX_TCP_HEADER);
-	skb_memcpy(skb_put(copy, headlen), skb->data, headlen, SKB_C_HEAD);
-	for (unsigned int i = 0; i < nr_frags; i++) {
-		const skb_frag_t *f = &skb_shinfo(skb)->frags[i];
-
-		skb_frag_ref(skb, i);
-		skb_add_rx_frag(copy, i, f->page, f->offset, f->len, f->len);
-	}
-	skb_shinfo(copy)->flags |= skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG;
-	copy->headers.ip_summed = skb->headers.ip_summed;
-	copy->tstamp = skb->tstamp;
-	__skb_ext_copy(copy, skb);
-	return copy;
-}
-
-/*
  * Trimming and joining move data on in its head; TCP's header would start where 16 bits cannot say
  * it. A private copy with the usual headroom goes instead. The kernel has this since 3.9; here it
  * holds in every era.
@@ -357,8 +330,10 @@ static __always_inline struct sk_buff *tcp_copy_headroom(struct sk_buff *skb, in
 static __always_inline int tcp_transmit_copy(struct sock *sk, struct sk_buff *skb,
 					     const enum skb_era era)
 {
-	struct sk_buff *copy = tcp_copy_headroom(skb, sk->node, era);
+	struct skb_list_node anchor = tcp_skb_tsorted_save(skb, era);
+	struct sk_buff *copy = __pskb_copy(era, skb, MAX_TCP_HEADER);
 
+	tcp_skb_tsorted_restore(skb, anchor, era);
 	if (unlikely(!copy))
 		return -ENOBUFS;
 	return tcp_xmit_packet(sk, skb, copy, era);
