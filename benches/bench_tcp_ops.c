@@ -4,6 +4,7 @@
  *
  *   operation                 keys                  steps, the one that matters in capitals
  *   tcp/tcp_sendmsg           era order from        SENDMSG free
+ *   tcp/tcp_sendmsg_zerocopy  era order             SENDMSG free
  *   tcp/tso_fragment          era order segs        build FRAGMENT free
  *   tcp/tcp_fragment          era order segs clone  build transmit FRAGMENT completion full_ack
  *   tcp/tcp_trim_head         era order segs clone  build transmit TRIM completion full_ack
@@ -12,7 +13,8 @@
  *
  *   key     values
  *   era     3.4 6.1 6.12
- *   order   0 3               page frags: 65160 bytes (45 segments of 1448) lie in 16, or in 2
+ *   order   0 3               page frags: 65160 bytes (45 segments of 1448) lie in 16, or in 2;
+ *                             zerocopy: the user's pages, one by one or in blocks of 8
  *   from    cache memory      the user's bytes: the same 65160 each time, or the next of 128 MB
  *   segs    1 to 44           segments in front of the cut, or trimmed
  *   clone   alive gone        gone: the completion comes before the step, the head is private
@@ -24,7 +26,8 @@
  * it is those that say what a cut or a shift costs; the difference of the times of two cases
  * (clone:alive and clone:gone) holds what differs in all steps.
  *
- * What the kernel does: tcp_sendmsg_locked(); tso_fragment() from tcp_write_xmit() at the window's
+ * What the kernel does: tcp_sendmsg_locked(), with MSG_ZEROCOPY, too (whose pages the kernel also
+ * has to find and to pin, and whose user is told by a message: left out); tso_fragment() from tcp_write_xmit() at the window's
  * edge; tcp_fragment() for a SACK or a retransmission; tcp_trim_head() from tcp_tso_acked();
  * tcp_shift_skb_data() from tcp_sacktag_walk(); tcp_retrans_try_collapse() from
  * tcp_retransmit_skb(). What is fake here: payload is in place but for tcp_sendmsg, whose pages are
@@ -50,6 +53,8 @@
 #define TRIM	 TRIM_EAGER
 #define FAR_USER ((size_t)128 << 20)
 
+#define USER_PAGES ((BYTES + PAGE_SIZE - 1) / PAGE_SIZE)
+
 static const char *const era_words[] = { "3.4", "6.1", "6.12", NULL };
 static const char *const order_words[] = { "0", "3", NULL };
 static const char *const from_words[] = { "cache", "memory", NULL };
@@ -67,6 +72,10 @@ struct ops_ctx {
 	/* tcp_sendmsg: what is copied next, from where to where it starts again */
 	const char *user, *user_at;
 	size_t user_bytes;
+
+	/* tcp_sendmsg_zerocopy: the user's pages, and who is told; the case's references */
+	struct page *user_page[USER_PAGES];
+	struct ubuf_info_msgzc uarg;
 
 	/* what the check looks for: after the step CHECKED the queues hold QLEN sk_buffs */
 	const char *checked;
@@ -86,6 +95,13 @@ static __always_inline void do_sendmsg(struct ops_ctx *c, const enum skb_era era
 	c->user_at += BYTES;
 	if (c->user_at + BYTES > c->user + c->user_bytes)
 		c->user_at = c->user;
+}
+
+static __always_inline void do_zerocopy(struct ops_ctx *c, const enum skb_era era)
+{
+	struct skb_user_pages from = { c->user_page, 0 };
+
+	BUG_ON(tcp_sendmsg_zerocopy(era, &c->sk, &from, BYTES, &c->uarg.ubuf) != BYTES);
 }
 
 static __always_inline void do_build(struct ops_ctx *c, const enum skb_era era)
@@ -188,6 +204,9 @@ static __always_inline void do_collapse(struct ops_ctx *c, const enum skb_era er
 #define STEPS_sendmsg(STEP)      \
 	STEP(sendmsg, "sendmsg") \
 	STEP(free, "free")
+#define STEPS_zerocopy(STEP)      \
+	STEP(zerocopy, "sendmsg") \
+	STEP(free, "free")
 #define STEPS_tso(STEP)           \
 	STEP(build, "build")      \
 	STEP(tso_cut, "fragment") \
@@ -244,6 +263,7 @@ static __always_inline void do_collapse(struct ops_ctx *c, const enum skb_era er
 		do_##step(c, c->era);       \
 	}
 PHASE(sendmsg)
+PHASE(zerocopy)
 PHASE(build)
 PHASE(build_three)
 PHASE(build_small)
@@ -302,6 +322,7 @@ static int check_step(struct ops_ctx *c, const char *step, char *err, size_t err
 		STEPS_##op(CHECK_STEP) return 0;                           \
 	}
 OPERATION(sendmsg)
+OPERATION(zerocopy)
 OPERATION(tso)
 OPERATION(cut_alive)
 OPERATION(cut_gone)
@@ -321,8 +342,8 @@ struct operation {
 	{                                                                                    \
 		{ span_##op##_3_4, span_##op##_6_1, span_##op##_6_12 }, one_##op, steps_##op \
 	}
-static const struct operation op_sendmsg = MADE(sendmsg), op_tso = MADE(tso),
-			      op_collapse = MADE(collapse);
+static const struct operation op_sendmsg = MADE(sendmsg), op_zerocopy = MADE(zerocopy),
+			      op_tso = MADE(tso), op_collapse = MADE(collapse);
 /* [clone gone] */
 static const struct operation op_cut[] = { MADE(cut_alive), MADE(cut_gone) };
 static const struct operation op_trim[] = { MADE(trim_alive), MADE(trim_gone) };
@@ -390,6 +411,10 @@ static void ops_teardown(void *arg)
 
 	tcp_sock_destroy(c->era, &c->sk);
 	tx_ring_exit(&c->ring);
+	for (unsigned int i = 0; i < USER_PAGES; i++)
+		/* A block's pages are let go of with its head. */
+		if (c->user_page[i] && compound_head(c->user_page[i]) == c->user_page[i])
+			put_page(c->user_page[i]);
 	free((void *)c->user);
 	free(c);
 }
@@ -459,6 +484,37 @@ static int prepare_sendmsg(const struct bench_args *args, struct bench_case *out
 		user[i] = i * 2654435761u >> 24;
 	c->user = c->user_at = user;
 	c->user_bytes = bytes;
+	return 0;
+}
+
+static void never(struct ubuf_info_msgzc *uarg)
+{
+	(void)uarg;
+	skb_bug(__FILE__, __LINE__, "the ubuf_info of a case was let go of");
+}
+
+static int prepare_zerocopy(const struct bench_args *args, struct bench_case *out, char *err,
+			    size_t errlen)
+{
+	unsigned int order = has_order_3(args) ? SKB_FRAG_PAGE_ORDER : 0;
+	struct ops_ctx *c;
+
+	if (bench_arg(args, "era") == ERA_3_4) {
+		snprintf(err, errlen, "3.4 has no MSG_ZEROCOPY: ask for era:6.1 or era:6.12");
+		return -EINVAL;
+	}
+	c = ops_case(args, false, &op_zerocopy, "sendmsg", 1, out, err, errlen);
+	if (!c)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < USER_PAGES; i++) {
+		c->user_page[i] = i % (1U << order) ? c->user_page[i - 1] + 1 : alloc_pages(order);
+		if (!c->user_page[i]) {
+			ops_teardown(c);
+			snprintf(err, errlen, "no memory for the user's pages: more --skb_pages");
+			return -ENOMEM;
+		}
+	}
+	msg_zerocopy_init(&c->uarg, SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN, never);
 	return 0;
 }
 
@@ -563,6 +619,7 @@ static const struct bench_key sendmsg_keys[] = {
 	{ "from", from_words, 0, 0, "cache", "cache,memory", "where the user's bytes lie" },
 	{ 0 },
 };
+static const struct bench_key zerocopy_keys[] = { KEY_ERA("6.12"), KEY_ORDER, { 0 } };
 static const struct bench_key tso_keys[] = {
 	KEY_ERA("6.12"),
 	KEY_ORDER,
@@ -590,6 +647,8 @@ static const struct bench_key collapse_keys[] = {
 static const struct bench_op ops[] = {
 	OP("tcp/tcp_sendmsg", "64 KB of user data into the write queue", sendmsg_keys,
 	   prepare_sendmsg),
+	OP("tcp/tcp_sendmsg_zerocopy", "64 KB of a user's pages into the write queue",
+	   zerocopy_keys, prepare_zerocopy),
 	OP("tcp/tso_fragment", "a cut of what was never sent", tso_keys, prepare_tso),
 	OP("tcp/tcp_fragment", "a cut of what was sent", cut_keys, prepare_cut),
 	OP("tcp/tcp_trim_head", "bytes off the front of what was sent", trim_keys, prepare_trim),

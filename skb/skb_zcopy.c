@@ -2,8 +2,8 @@
 /*
  * Zerocopy: copying a user's pages after all, and telling the user.
  *
- * Kernel: skb_copy_ubufs() in net/core/skbuff.c, 6.12, and the completion of MSG_ZEROCOPY. Left
- * out: the error queue that carries notifications, merging them, charging the user's pages.
+ * Kernel: skb_copy_ubufs() in net/core/skbuff.c, 6.12, the completion of MSG_ZEROCOPY, and the way
+ * of a user's pages into an sk_buff (__zerocopy_sg_from_iter() in net/core/datagram.c). Left out: the error queue that carries notifications, merging them, charging the user's pages.
  */
 #include "skb/skb_head.h"
 
@@ -79,6 +79,65 @@ static __always_inline int do_skb_copy_ubufs(struct sk_buff *skb, const enum skb
 		return do_skb_copy_ubufs(skb, era);      \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)
+
+/* COPIED bytes from START of PAGE[0] on, one frag a page or less. The pages are held. */
+static void fill_user_frags(struct sk_buff *skb, struct page *const *page, u32 start, u32 copied)
+{
+	struct page *merged = NULL;
+	int extra = 0; /* references on MERGED that no frag needs */
+
+	while (copied) {
+		unsigned int nr = shinfo_read(skb, nr_frags);
+		struct page *head = compound_head(*page);
+		skb_frag_t *last = nr ? &skb_shinfo(skb)->frags[nr - 1] : NULL;
+		u32 off = start + ((u32)(*page - head) << PAGE_SHIFT);
+		u32 n = min(copied, (u32)PAGE_SIZE - start);
+
+		if (last && last->page == head && last->offset + last->len == off) {
+			last->len += n;
+			merged = head;
+			extra++;
+		} else {
+			/* A block's references are dropped at once: its count is shared by many. */
+			if (extra)
+				BUG_ON(page_ref_sub_and_test(merged, extra));
+			extra = 0;
+			skb_fill_page_desc(skb, (int)nr, head, off, n);
+		}
+		copied -= n;
+		start = 0;
+		page++;
+	}
+	if (extra)
+		BUG_ON(page_ref_sub_and_test(merged, extra));
+}
+
+u32 skb_zerocopy_from_user(struct sk_buff *skb, const struct skb_user_pages *from, u32 at, u32 len,
+			   u32 *truesize)
+{
+	u32 done = 0;
+
+	*truesize = 0;
+	while (done < len) {
+		unsigned int room = MAX_SKB_FRAGS - shinfo_read(skb, nr_frags);
+		u32 first = from->offset + at + done, start = first % PAGE_SIZE;
+		struct page *const *page = &from->page[first / PAGE_SIZE];
+		u32 copied =
+			min(len - done, room * (u32)PAGE_SIZE - min(start, room * (u32)PAGE_SIZE));
+
+		if (!copied)
+			break;
+		for (u32 i = 0; i < DIV_ROUND_UP(start + copied, PAGE_SIZE); i++)
+			get_page(page[i]);
+		fill_user_frags(skb, page, start, copied);
+		*truesize += ALIGN(start + copied, (u32)PAGE_SIZE);
+		done += copied;
+	}
+	skb->len += done;
+	skb->data_len += done;
+	skb->truesize += *truesize;
+	return done;
+}
 
 void msg_zerocopy_init(struct ubuf_info_msgzc *uarg, u8 flags,
 		       void (*notify)(struct ubuf_info_msgzc *uarg))

@@ -17,6 +17,9 @@
  *   SKBFL_MANAGED_FRAG_REFS  the frags hold no reference on their pages, the ubuf_info's owner does
  *                            until complete(). Whatever makes a second shared info takes the
  *                            references first and clears the flag (skb_zcopy_downgrade_managed()).
+ *   SKBFL_PURE_ZEROCOPY      no byte of the sk_buff was copied, so that its owner is charged for
+ *                            shell and head only (5.16 and later). A split gives it to both halves;
+ *                            the owner who adds a copied byte clears it and charges the pages.
  *
  * Only the owner of an sk_buff calls anything here on it. refcnt may change on any CPU; complete()
  * runs on the CPU that lets go.
@@ -61,10 +64,16 @@ static __always_inline bool skb_zcopy_managed(const struct sk_buff *skb)
 	return shinfo_read(skb, flags) & SKBFL_MANAGED_FRAG_REFS;
 }
 
-/* True if the pages of both are charged, or of neither. */
+/* True if no byte of SKB was copied: its pages are nobody's charge. */
+static __always_inline bool skb_zcopy_pure(const struct sk_buff *skb)
+{
+	return shinfo_read(skb, flags) & SKBFL_PURE_ZEROCOPY;
+}
+
+/* True if bytes of B may join those of A: both are charged in the same way. */
 static __always_inline bool skb_pure_zcopy_same(const struct sk_buff *a, const struct sk_buff *b)
 {
-	return !((shinfo_read(a, flags) ^ shinfo_read(b, flags)) & SKBFL_PURE_ZEROCOPY);
+	return skb_zcopy_pure(a) == skb_zcopy_pure(b);
 }
 
 /* One reference more; the caller owns one. */
@@ -124,6 +133,21 @@ static __always_inline void skb_zerocopy_clone(struct sk_buff *n, struct sk_buff
 		skb_zcopy_set(n, uarg);
 	}
 }
+
+/* A user's buffer: byte k lies at (offset + k) % PAGE_SIZE of page[(offset + k) / PAGE_SIZE]. */
+struct skb_user_pages {
+	struct page *const *page;
+	u32 offset;
+};
+
+/*
+ * Appends up to LEN bytes of FROM, from its byte AT on, to SKB: a frag a page with a reference on
+ * it, or fewer where pages continue each other in one block. Returns how many; fewer than LEN if
+ * SKB has no slot left. *TRUESIZE: by how much truesize grew, whole pages. Nobody is charged, and
+ * SKB has no ubuf_info yet. Kernel: __zerocopy_sg_from_iter(), net/core/datagram.c, 6.12.
+ */
+u32 skb_zerocopy_from_user(struct sk_buff *skb, const struct skb_user_pages *from, u32 at, u32 len,
+			   u32 *truesize);
 
 SKB_ERA_DECLARE(int, skb_copy_ubufs, struct sk_buff *skb);
 

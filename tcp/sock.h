@@ -13,7 +13,8 @@
  *                                      period after the socket left the hash; the tail of the
  *                                      receive queue and of the backlog, as a hint
  *
- *   sk_wmem_queued    sum of truesize in the write and the retransmit queue
+ *   sk_wmem_queued    sum of truesize in the write and the retransmit queue; as much is charged, but
+ *                     for an sk_buff of zerocopy alone what its shell and head cost
  *   sk_forward_alloc  bytes that the protocol granted and nothing uses yet
  *   sk_wmem_alloc     1 + sum of truesize of clones below TCP
  *   sk_rmem_alloc     sum of truesize in the receive queue
@@ -27,7 +28,7 @@
 
 #include "skb/cpu.h"
 #include "skb/page_frag.h"
-#include "skb/skbuff.h"
+#include "skb/skb_zcopy.h"
 
 #include <urcu/rculfhash.h>
 
@@ -378,9 +379,11 @@ static __always_inline bool sk_stream_memory_free(const struct sock *sk)
 static __always_inline void tcp_wmem_free_skb(const enum skb_era era, struct sock *sk,
 					      struct sk_buff *skb)
 {
+	bool pure = era >= ERA_6_1 && skb_zcopy_pure(skb);
+
 	skb_anchor_cleanup(era, skb);
 	sk_wmem_queued_add(sk, -(int)skb->truesize);
-	sk_mem_uncharge(era, sk, skb->truesize);
+	sk_mem_uncharge(era, sk, pure ? SKB_TRUESIZE(skb_end_offset(skb)) : skb->truesize);
 	__kfree_skb(era, skb);
 }
 

@@ -118,6 +118,28 @@ static __always_inline void tcp_mark_push(struct sk_buff *skb)
 	TCP_SKB_CB(skb)->tcp_flags |= TCPHDR_PSH;
 }
 
+int tcp_sendmsg_zerocopy_6_1(struct sock *sk, const struct skb_user_pages *from, u32 len,
+			     struct ubuf_info *uarg);
+int tcp_sendmsg_zerocopy_6_12(struct sock *sk, const struct skb_user_pages *from, u32 len,
+			      struct ubuf_info *uarg);
+
+/*
+ * The same without a copy: the frags lie in the user's pages, which UARG stands for (MSG_ZEROCOPY).
+ * Each sk_buff that got bytes holds UARG, so that its user is told when the last of them is gone;
+ * the caller has a reference and keeps it. An sk_buff holds one ubuf_info: bytes of another one
+ * start a new sk_buff. One that holds nothing else is charged for shell and head alone until
+ * tcp_sendmsg() adds to it. Returns as tcp_sendmsg() does; -EOPNOTSUPP in era 3.4, which has none.
+ * Kernel: tcp_sendmsg_locked() and skb_zerocopy_iter_stream(), 6.1 and 6.12.
+ */
+static __always_inline int tcp_sendmsg_zerocopy(const enum skb_era era, struct sock *sk,
+						const struct skb_user_pages *from, u32 len,
+						struct ubuf_info *uarg)
+{
+	return era == ERA_3_4	? -EOPNOTSUPP
+	       : era == ERA_6_1 ? tcp_sendmsg_zerocopy_6_1(sk, from, len, uarg)
+				: tcp_sendmsg_zerocopy_6_12(sk, from, len, uarg);
+}
+
 SKB_ERA_DECLARE(int, tcp_send_fin, struct sock *sk);
 
 /*

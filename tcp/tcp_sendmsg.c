@@ -6,8 +6,15 @@
  * Kernel: tcp_sendmsg_locked() and tcp_stream_alloc_skb() in net/ipv4/tcp.c, 3.4 and 6.12. With a
  * page frag of order 3 65160 bytes lie in 2 or 3 frags, with order 0 (all there was before 3.7) in
  * 16 or 17. A GSO head of 3.4 has room for 1408 bytes of payload behind its headroom and takes the
- * first bytes, 2048 bytes of memory in all; later eras keep payload out of heads. Left out: waiting
- * for memory, zerocopy and splice, urgent data, autotuning of the send buffer, memory pressure.
+ * first bytes, 2048 bytes of memory in all; later eras keep payload out of heads.
+ *
+ * A user's own pages (MSG_ZEROCOPY) are locked already and not charged again, as long as nothing
+ * else is in the sk_buff (5.16 and later). The first copied byte makes the difference: then all that
+ * truesize says beyond shell and head is charged, which is whole pages, and not the bytes that lie in
+ * them, since as much is uncharged in the end.
+ *
+ * Left out: waiting for memory, splice, urgent data, autotuning of the send buffer, memory pressure,
+ * the limit on a user's locked pages.
  */
 #include "tcp/tcp.h"
 
@@ -54,6 +61,44 @@ static __always_inline void tcp_remove_empty_skb(struct sock *sk, const enum skb
 	}
 }
 
+/* SKB, in which all is a user's pages, is about to get other bytes. */
+static __always_inline void tcp_downgrade_zcopy_pure(struct sock *sk, struct sk_buff *skb,
+						     const enum skb_era era)
+{
+	u32 extra = skb->truesize - SKB_TRUESIZE(skb_end_offset(skb));
+
+	sk_wmem_schedule(era, sk, extra);
+	sk_mem_charge(sk, extra);
+	shinfo_write(skb, flags, (u8)(skb_shinfo(skb)->flags & ~SKBFL_PURE_ZEROCOPY));
+}
+
+/*
+ * Bytes of FROM, from AT on, as they lie in UARG's pages. Returns how many; 0: SKB has no slot left,
+ * or is another ubuf_info's. The kernel makes sure of the bytes and charges the pages, which may be
+ * more; here the charge is always covered.
+ */
+static __always_inline u32 tcp_append_zerocopy(struct sock *sk, struct sk_buff *skb,
+					       const struct skb_user_pages *from, u32 at, u32 len,
+					       struct ubuf_info *uarg, const enum skb_era era)
+{
+	u32 copy, truesize;
+
+	if (skb_zcopy(skb) && skb_zcopy(skb) != uarg)
+		return 0;
+	if (!skb->len)
+		shinfo_write(skb, flags, (u8)(skb_shinfo(skb)->flags | SKBFL_PURE_ZEROCOPY));
+	copy = skb_zerocopy_from_user(skb, from, at, len, &truesize);
+	if (!copy)
+		return 0;
+	sk_wmem_queued_add(sk, truesize);
+	if (!skb_zcopy_pure(skb)) {
+		sk_wmem_schedule(era, sk, truesize);
+		sk_mem_charge(sk, truesize);
+	}
+	skb_zcopy_set(skb, uarg);
+	return copy;
+}
+
 /* Bytes of a paged copy are charged as they come. */
 static __always_inline void tcp_skb_append(struct sock *sk, struct sk_buff *skb, u32 copy,
 					   const enum skb_era era)
@@ -97,6 +142,8 @@ static __always_inline u32 tcp_copy_paged(struct sock *sk, struct sk_buff *skb, 
 	if (!merge && i >= sk->max_skb_frags)
 		return 0;
 	copy = min(len, pfrag->size - pfrag->offset);
+	if (era >= ERA_6_1 && unlikely(skb_zcopy_pure(skb)))
+		tcp_downgrade_zcopy_pure(sk, skb, era);
 	sk_wmem_schedule(era, sk, copy);
 	if (from)
 		skb_memcpy((char *)page_address(pfrag->page) + pfrag->offset, from, copy,
@@ -117,7 +164,8 @@ static __always_inline u32 tcp_copy_paged(struct sock *sk, struct sk_buff *skb, 
 }
 
 static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32 len,
-					  const bool in_place, const enum skb_era era)
+					  const bool in_place, const struct skb_user_pages *user,
+					  struct ubuf_info *uarg, const enum skb_era era)
 {
 	u32 goal = tcp_size_goal(sk), copied = 0;
 	struct sk_buff *skb;
@@ -139,9 +187,11 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 			fresh = false;
 		}
 		want = min(goal - skb->len, len - copied);
-		if (era < ERA_6_1)
+		if (user)
+			copy = tcp_append_zerocopy(sk, skb, user, copied, want, uarg, era);
+		else if (era < ERA_6_1)
 			copy = tcp_copy_linear(skb, in_place ? NULL : from + copied, want);
-		if (!copy)
+		if (!copy && !user)
 			copy = tcp_copy_paged(sk, skb, in_place ? NULL : from + copied, want,
 					      &nomem, era);
 		if (copy)
@@ -160,6 +210,8 @@ static __always_inline void tcp_append_page(struct sock *sk, struct sk_buff *skb
 {
 	unsigned int i = shinfo_read(skb, nr_frags);
 
+	if (era >= ERA_6_1 && unlikely(skb_zcopy_pure(skb)))
+		tcp_downgrade_zcopy_pure(sk, skb, era);
 	sk_wmem_schedule(era, sk, len);
 	skb->len += len;
 	skb->data_len += len;
@@ -231,11 +283,11 @@ static __always_inline int do_tcp_send_fin(struct sock *sk, const enum skb_era e
 #define INSTANTIATE(suffix, era)                                                                   \
 	int tcp_sendmsg_##suffix(struct sock *sk, const void *from, u32 len)                       \
 	{                                                                                          \
-		return do_tcp_sendmsg(sk, from, len, false, era);                                  \
+		return do_tcp_sendmsg(sk, from, len, false, NULL, NULL, era);                      \
 	}                                                                                          \
 	int tcp_sendmsg_in_place_##suffix(struct sock *sk, u32 len)                                \
 	{                                                                                          \
-		return do_tcp_sendmsg(sk, NULL, len, true, era);                                   \
+		return do_tcp_sendmsg(sk, NULL, len, true, NULL, NULL, era);                       \
 	}                                                                                          \
 	struct sk_buff *tcp_build_frag_##suffix(struct sock *sk, u32 size_goal, struct page *page, \
 						u32 off, u32 *size)                                \
@@ -247,3 +299,12 @@ static __always_inline int do_tcp_send_fin(struct sock *sk, const enum skb_era e
 		return do_tcp_send_fin(sk, era);                                                   \
 	}
 SKB_FOR_EACH_ERA(INSTANTIATE)
+
+#define INSTANTIATE_ZEROCOPY(suffix, era)                                                     \
+	int tcp_sendmsg_zerocopy_##suffix(struct sock *sk, const struct skb_user_pages *from, \
+					  u32 len, struct ubuf_info *uarg)                    \
+	{                                                                                     \
+		return do_tcp_sendmsg(sk, NULL, len, false, from, uarg, era);                 \
+	}
+INSTANTIATE_ZEROCOPY(6_1, ERA_6_1)
+INSTANTIATE_ZEROCOPY(6_12, ERA_6_12)

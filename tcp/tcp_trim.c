@@ -5,7 +5,8 @@
  * Kernel: net/ipv4/tcp_output.c, 3.4, 6.1 and 6.12. This is what the 2012 patch makes rare: while
  * the clone is still below TCP, the head must become private first, which costs a reference on
  * every page. What is uncharged: 3.4 every trimmed byte, even linear ones, which free no memory;
- * 6.1 the bytes that came out of frags; 6.12 has no linear bytes any more.
+ * 6.1 the bytes that came out of frags; 6.12 has no linear bytes any more. An sk_buff of zerocopy
+ * alone was not charged for its bytes.
  */
 #include "tcp/tcp.h"
 
@@ -62,7 +63,8 @@ static __always_inline int do_tcp_trim_head(struct sock *sk, struct sk_buff *skb
 	delta = era == ERA_6_1 ? paged : len;
 	skb->truesize -= delta;
 	sk_wmem_queued_add(sk, -(int)delta);
-	sk_mem_uncharge(era, sk, delta);
+	if (era < ERA_6_1 || !skb_zcopy_pure(skb))
+		sk_mem_uncharge(era, sk, delta);
 
 	if (trim == TRIM_OFFSET_ACK) {
 		/* What was noted is gone with the bytes. */

@@ -524,8 +524,7 @@ static struct page *frag_page(const struct sk_buff *skb, int i)
 static void freed_sk_buffs(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (int polled = 0; polled < 2; polled++) {
 			struct page_pool *pool = pool_of(0, 0);
 			struct sk_buff *skb = recycling(era, pool, 3);
@@ -547,8 +546,7 @@ static void freed_sk_buffs(void **state)
 static void mark_and_signature(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *skb = recycling(era, pool, 1);
 		struct page *own = block(0);
@@ -572,8 +570,7 @@ static void mark_and_signature(void **state)
 static void clones(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (int clone_first = 0; clone_first < 2; clone_first++) {
 			struct page_pool *pool = pool_of(0, 0);
 			struct sk_buff *skb = recycling(era, pool, 2);
@@ -597,8 +594,7 @@ static void clones(void **state)
 static void expanded_clones(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (int clone_first = 0; clone_first < 2; clone_first++) {
 			struct page_pool *pool = pool_of(0, 0);
 			struct sk_buff *skb = recycling(era, pool, 2);
@@ -629,8 +625,7 @@ static void expanded_clones(void **state)
 static void expanded_alone(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *skb = recycling(era, pool, 2);
 
@@ -647,8 +642,7 @@ static void expanded_alone(void **state)
 static void copies(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *skb = recycling(era, pool, 2), *copy = pskb_copy(era, skb);
 
@@ -668,8 +662,7 @@ static void copies(void **state)
 static void heads(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (unsigned int order = 0; order < 2; order++) {
 			struct page_pool *pool = pool_of(order, 0);
 			struct page *page = page_pool_alloc_pages(pool);
@@ -691,8 +684,7 @@ static void heads(void **state)
 static void trimmed_and_pulled(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *skb = recycling(era, pool, 4);
 
@@ -711,8 +703,7 @@ static void trimmed_and_pulled(void **state)
 static void split(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (int first = 0; first < 2; first++) {
 			struct page_pool *pool = pool_of(0, 0);
 			struct sk_buff *a = recycling(era, pool, 3), *b = recycling(era, pool, 0);
@@ -740,8 +731,7 @@ static void shifted(void **state)
 {
 	(void)state;
 	for (int mirrored = 0; mirrored < 2; mirrored++) {
-		for_each_pool_era(era)
-		{
+		for_each_pool_era (era) {
 			struct page_pool *pool = pool_of(0, 0);
 			struct sk_buff *a = recycling(era, pool, 0), *b = recycling(era, pool, 0);
 			struct page *page = page_pool_alloc_pages(pool);
@@ -775,8 +765,7 @@ static void shifted(void **state)
 static void shifted_clones(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *a = recycling(era, pool, 1), *b = recycling(era, pool, 2), *clone;
 
@@ -832,8 +821,7 @@ static bool coalesce(enum skb_era era, struct sk_buff *to, struct sk_buff *from)
 static void coalesced(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		struct page_pool *pool = pool_of(0, 0);
 		struct sk_buff *to = recycling(era, pool, 1), *from;
 
@@ -856,8 +844,7 @@ static void coalesced(void **state)
 static void taps(void **state)
 {
 	(void)state;
-	for_each_pool_era(era)
-	{
+	for_each_pool_era (era) {
 		for (int tap_first = 0; tap_first < 2; tap_first++) {
 			struct page_pool *pool = pool_of(0, 4096);
 			int merged = 0, packets = 0;

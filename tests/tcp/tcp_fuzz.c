@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random scripts of sends, ACKs, SACKs, windows, losses, completions, cuts and retransmissions, in
+ * Random scripts of sends, with and without a copy, ACKs, SACKs, windows, losses, completions, cuts and retransmissions, in
  * every era.
  *
  *   pairs     the same script on a socket that trims eagerly and on one that trims lazily, step by
@@ -32,6 +32,8 @@ struct side {
 	struct proto_memory prot;
 	struct tx_ring ring;
 	enum tcp_trim trim;
+	struct ubuf_info_msgzc zc[STEPS]; /* the first nr_zc; a reference on each is the user's */
+	int nr_zc, nr_told;
 	u32 seen; /* packets on the wire that were looked at */
 };
 
@@ -43,10 +45,13 @@ static const char *step_name;
 
 /* What the scripts have reached, in each era. */
 static struct {
-	u64 shifted, collapsed, split, sacked, lost, fins;
+	u64 shifted, collapsed, split, sacked, lost, fins, pure, mixed;
 } reached[SKB_ERA_NR];
 static char *stream; /* byte i is what sequence number i carries, modulo its size */
 #define STREAM (1 << 20)
+/* The same bytes in a user's pages, half of them in blocks. Twice, so that no send wraps. */
+static size_t users_pages;
+static struct page *user_page[2 * STREAM / PAGE_SIZE];
 
 __attribute__((format(printf, 1, 2), noreturn)) static void broken(const char *fmt, ...)
 {
@@ -80,14 +85,31 @@ static void close_side(struct side *s)
 	tx_ring_exit(&s->ring);
 	if (refcount_read(&s->sk.sk_wmem_alloc, SKB_C_WMEM) != 1)
 		broken("sk_wmem_alloc is %d at the end", s->sk.sk_wmem_alloc.refs.counter);
+	if (s->nr_told)
+		broken("a user was told before he was done");
+	for (int i = 0; i < s->nr_zc; i++)
+		net_zcopy_put(&s->zc[i].ubuf);
+	if (s->nr_told != s->nr_zc)
+		broken("%d of %d users were told", s->nr_told, s->nr_zc);
 	if (proto_memory_bytes(&s->prot))
 		broken("%ld bytes of charge are left", proto_memory_bytes(&s->prot));
+}
+
+/* What must be charged for the sk_buffs of Q. */
+static long charge_of(const struct sk_buff_head *q)
+{
+	long sum = 0;
+
+	for (const struct sk_buff *skb = q->next; !skb_queue_is_end(q, skb); skb = skb->next)
+		sum += skb_zcopy_pure(skb) ? SKB_TRUESIZE(skb_end_offset(skb)) : skb->truesize;
+	return sum;
 }
 
 static void check_side(struct side *s)
 {
 	char err[200];
-	long granted = proto_memory_bytes(&s->prot), used = s->sk.sk_wmem_queued;
+	long granted = proto_memory_bytes(&s->prot);
+	long used = charge_of(&s->sk.sk_write_queue) + charge_of(&s->sk.tcp_rtx_queue);
 
 	if (tcp_check_sock(era, s->trim, &s->sk, err, sizeof(err)))
 		broken("%s: %s", tcp_trim_name(s->trim), err);
@@ -224,9 +246,45 @@ static int do_send(struct side *s, const struct pick *p)
 	u32 len = 1 + p->b % most[p->a % ARRAY_SIZE(most)], at = s->sk.write_seq;
 	static char buf[MAX_SEND + 1];
 
+	const struct sk_buff *tail = skb_peek_tail(&s->sk.sk_write_queue);
+	bool pure = tail && skb_zcopy_pure(tail);
+	int ret;
+
 	for (u32 i = 0; i < len; i++)
 		buf[i] = stream[(at + i) % STREAM];
-	return tcp_sendmsg(era, &s->sk, buf, len);
+	ret = tcp_sendmsg(era, &s->sk, buf, len);
+	reached[era].mixed += pure && !skb_zcopy_pure(tail);
+	return ret;
+}
+
+static void told(struct ubuf_info_msgzc *uarg)
+{
+	for (int i = 0; i < TCP_TRIM_NR; i++)
+		if (uarg >= side[i].zc && uarg < side[i].zc + STEPS)
+			side[i].nr_told++;
+}
+
+/* From the user's pages, for the user before or another one. */
+static int do_zerocopy(struct side *s, const struct pick *p)
+{
+	static const u32 most[] = { MAX_SEND, 66000, 3000, 700 };
+	u32 len = 1 + p->b % most[p->a % ARRAY_SIZE(most)];
+	struct skb_user_pages from = { user_page, s->sk.write_seq % STREAM };
+	int ret;
+
+	if (!s->nr_zc || p->a >> 32 & 1)
+		msg_zerocopy_init(&s->zc[s->nr_zc++], SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN,
+				  told);
+	ret = tcp_sendmsg_zerocopy(era, &s->sk, &from, len, &s->zc[s->nr_zc - 1].ubuf);
+	/*
+	 * A page frag that only the socket holds begins anew, and eager lets go of its bytes sooner, if
+	 * they are in front of a user's: let both sides begin a new one.
+	 */
+	if (s->sk.sk_frag.page)
+		put_page(s->sk.sk_frag.page);
+	s->sk.sk_frag.page = NULL;
+	reached[era].pure += ret > 0 && skb_zcopy_pure(skb_peek_tail(&s->sk.sk_write_queue));
+	return ret;
 }
 
 static int do_xmit(struct side *s, const struct pick *p)
@@ -413,6 +471,7 @@ static const struct {
 	int weight;
 } steps[] = {
 	{ "send", do_send, 10 },
+	{ "zerocopy", do_zerocopy, 6 },
 	{ "xmit", do_xmit, 10 },
 	{ "ack", do_ack, 24 },
 	{ "sack", do_sack, 14 },
@@ -507,7 +566,8 @@ static void run_pair(bool fail)
 		/*
 		 * Lazy holds its charge longer: the send buffer must not be what tells them apart.
 		 */
-		if (steps[i].fn == do_send && b->sk.sk_wmem_queued > 2 << 20)
+		if ((steps[i].fn == do_send || steps[i].fn == do_zerocopy) &&
+		    b->sk.sk_wmem_queued > 2 << 20)
 			continue;
 		if (steps[i].fn == do_retransmit && limited_apart())
 			continue;
@@ -525,8 +585,8 @@ static void run_pair(bool fail)
 	step_name = "the end";
 	close_side(a);
 	close_side(b);
-	if (model_pages_in_use())
-		broken("%zu pages are left", model_pages_in_use());
+	if (model_pages_in_use() != users_pages)
+		broken("%zu pages are left", model_pages_in_use() - users_pages);
 }
 
 #ifdef SKB_TRACED
@@ -565,8 +625,8 @@ static void run_with_failures(enum tcp_trim trim)
 		broken("%llu objects made, %llu freed",
 		       (unsigned long long)counted.event[SKB_EV_OBJ_ALLOC],
 		       (unsigned long long)counted.event[SKB_EV_OBJ_FREE]);
-	if (model_pages_in_use())
-		broken("%zu pages are left", model_pages_in_use());
+	if (model_pages_in_use() != users_pages)
+		broken("%zu pages are left", model_pages_in_use() - users_pages);
 }
 #endif
 
@@ -576,17 +636,43 @@ static void check_reached(void)
 	step_name = "what was reached";
 	for (era = ERA_3_4; era < SKB_ERA_NR; era++) {
 		printf("era %s: %llu segments SACKed, %llu sk_buffs lost; joined by shifting %llu, "
-		       "by collapsing %llu; cut for the window %llu; %llu ended\n",
+		       "by collapsing %llu; cut for the window %llu; %llu ended; %llu times "
+		       "zerocopy alone, %llu times copied bytes behind it\n",
 		       skb_era_name(era), (unsigned long long)reached[era].sacked,
 		       (unsigned long long)reached[era].lost,
 		       (unsigned long long)reached[era].shifted,
 		       (unsigned long long)reached[era].collapsed,
 		       (unsigned long long)reached[era].split,
-		       (unsigned long long)reached[era].fins);
+		       (unsigned long long)reached[era].fins, (unsigned long long)reached[era].pure,
+		       (unsigned long long)reached[era].mixed);
 		if (!reached[era].sacked || !reached[era].lost || !reached[era].shifted ||
 		    !reached[era].collapsed || !reached[era].split || !reached[era].fins)
 			broken("something never happened");
+		if (era >= ERA_6_1 && (!reached[era].pure || !reached[era].mixed))
+			broken("nothing was sent from the user's pages");
 	}
+}
+
+static void make_user(void)
+{
+	const int nr = STREAM / PAGE_SIZE;
+
+	for (int i = 0; i < nr; i++) {
+		if (i < nr / 2 || i % 8 == 0)
+			user_page[i] = alloc_pages(i < nr / 2 ? 0 : 3);
+		else
+			user_page[i] = user_page[i - 1] + 1;
+		user_page[i + nr] = user_page[i];
+		memcpy(page_address(user_page[i]), stream + i * PAGE_SIZE, PAGE_SIZE);
+	}
+	users_pages = model_pages_in_use();
+}
+
+static void check_user(void)
+{
+	for (int i = 0; i < STREAM / (int)PAGE_SIZE; i++)
+		if (page_count(user_page[i]) != 1)
+			broken("a user's page has %d references", page_count(user_page[i]));
 }
 
 int main(void)
@@ -598,11 +684,13 @@ int main(void)
 	stream = malloc(STREAM);
 	for (u32 i = 0; i < STREAM; i++)
 		stream[i] = rng_next(&rng);
+	make_user();
 	for (era = ERA_3_4; era < SKB_ERA_NR; era++)
 		for (script = 0; script < scripts; script++)
 			run_pair(script % 2);
 	printf("%llu scripts of %d steps in each era: eager and lazy end alike\n",
 	       (unsigned long long)scripts, STEPS);
+	check_user();
 	check_reached();
 #ifdef SKB_TRACED
 	printf("half of them with %llu pairs and pages that could not be had\n",
