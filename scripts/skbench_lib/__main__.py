@@ -11,7 +11,7 @@ import sys
 # Each module has add_parser(subparsers), which sets `func` on its parser: it takes the parsed arguments and returns
 # the exit status.
 COMMANDS = ["run", "test", "ledger", "instructions", "aa", "topology", "oracle", "hw", "compare", "duet", "baseline",
-            "history", "profile"]
+            "history", "profile", "regime"]
 MODULES = {"test": "testcmd", "duet": "revduet"}
 
 

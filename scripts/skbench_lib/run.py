@@ -11,7 +11,8 @@ import socket
 import sys
 from pathlib import Path
 
-from . import benchbin, build, counters, duet, files, fingerprint, icounts, results, stats, stored, sweep, table
+from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, results, stats, stored, sweep,
+               table)
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .mptcp_experiment import Mptcp
 from .options import expression, integer, one_of, seconds
@@ -24,7 +25,7 @@ SURVEY = {"quick": {"wanted": 15, "batches": 40}, "full": {"wanted": 25, "batche
 HEADLINE_MAX_PAIRS = 400
 BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
 VALUE = ("33rd percentile over a process's batches of the roles' busy time, ns an operation; of a pipeline the CPU time "
-         "of the whole run")
+         "of the whole run, or the wall time of all batches whose roles ran together")
 PATH_PROCESSES = 9
 PATH_SECONDS = 15.0
 
@@ -94,7 +95,7 @@ class TrimLink(Trim):
                 for source in ("cache", *(cls.paths if everything else ())) for point in cls.points]
 
 
-EXPERIMENTS = (Trim, TrimLink, Mptcp)
+EXPERIMENTS = (Trim, TrimLink, defer.Defer, Mptcp)
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def headline_cells(request, cpus):
              for experiment in EXPERIMENTS if era in experiment.eras
              for variant in experiment.variants if request.variant in (None, variant)
              for parameters in experiment.grid(request.frags, cpus, chosen)
-             if experiment.wanted(variant, parameters, chosen)]
+             if experiment.wanted(variant, parameters, chosen or request.variant == variant)]
     cells = [cell for cell in cells if any(request.filter.search(name) for name in cell.names.values())]
     if not cells:
         raise request.empty()
@@ -350,7 +351,7 @@ class Rows:
         ours = {"cell": cell.key, "side": side, "pair": pair, "first": first, "pad": pad,
                 "inject": answer.get("inject") or 0, "n": answer["n"], "batches": answer["batches"],
                 "kept": answer["kept"], "value": benchbin.value_of(answer)}
-        for key in ("bytes_per_op", "wall", "busy", "cpu", "whole", "report", "roles", "allocator", "backing", "bound", "cpus"):
+        for key in ("bytes_per_op", "wall", "busy", "cpu", "whole", "kept_run", "report", "roles", "allocator", "backing", "bound", "cpus"):
             if key in answer:
                 ours[key] = answer[key]
         self.rows.append({
@@ -415,14 +416,15 @@ def experiment_entry(planned):
         "lost_processes": cell.lost_processes, "margin": cell.margin, "target_half_width": cell.target,
         "baseline_value": scaled(cell.side("a"), scale), "variant_value": scaled(cell.side("b"), scale),
         "difference": scaled(cell.difference(), scale),
-        "report": cell.pairs[0].a.get("report") if cell.pairs else None,
-        "variant_report": cell.pairs[0].b.get("report") if cell.pairs else None}
+        "report": defer.medians([pair.a for pair in cell.pairs]),
+        "variant_report": defer.medians([pair.b for pair in cell.pairs])}
 
 
 def case_entry(cell):
     """The object of context.skbench.cases for a case measured by itself."""
-    pipeline = bool(cell.samples) and cell.samples[0][0].get("value") == "whole.cpu"
-    return {"case": cell.key, "metric": "cpu_ns_per_op" if pipeline else "busy_ns_per_op", "unit": "ns", "better": "lower", "status": cell.status,
+    value = cell.samples[0][0].get("value") if cell.samples else None
+    metric = {"whole.cpu": "cpu_ns_per_op", "kept_run.wall": "wall_ns_per_op"}.get(value, "busy_ns_per_op")
+    return {"case": cell.key, "metric": metric, "unit": "ns", "better": "lower", "status": cell.status,
             "reason": cell.reason, "value": duet.summary(cell.values()), "processes": cell.processes,
             "lost_processes": cell.lost_processes, "wanted": cell.wanted, "stopped": cell.stopped,
             "bytes_per_op": cell.samples[0][0].get("bytes_per_op") if cell.samples else None}

@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 
-from . import benchbin, stats
+from . import benchbin, defer, stats
 
 WIDTH = 80
 
@@ -52,13 +52,13 @@ def with_interval(summary):
     return f"{text} +-{share:.1f}%" if share < 99.95 else f"{text} +-{number(share)}%"
 
 
-def difference(summary):
+def difference(summary, unit="ns"):
     """ "-104 ns [-110, -98]"."""
     if summary is None:
         return ""
     if summary["lo"] is None:
-        return f"{signed(summary['median'])} ns n={summary['n']}"
-    return f"{signed(summary['median'])} ns [{signed(summary['lo'])},{signed(summary['hi'])}]"
+        return f"{signed(summary['median'])} {unit} n={summary['n']}"
+    return f"{signed(summary['median'])} {unit} [{signed(summary['lo'])},{signed(summary['hi'])}]"
 
 
 def wrapped(text, indent="  "):
@@ -331,6 +331,53 @@ def share_lines(ours, entry):
     return lines
 
 
+# shape, variant, us a packet, against, verdict, puts under the lock, frees
+DEFER_WIDTHS = (9, 10, -11, 20, 12, -4, -8)
+DEFER_NOTE = ("us: wall time a packet, of 65160 bytes (mtu4096: 61440). Puts: of pages, under the socket lock, to let go of a "
+              "packet with another behind it (exact). Locked: packets freed under it, of one: the last of a queue, by the flush "
+              "before the reader waits, other. docs/defer.md tells what decides the ratio.")
+
+
+def lock_sites(report):
+    """Packets freed under the lock, by site, as "0.4/0/0"."""
+    keys = ("free_locked_last", "free_locked_flush", "free_locked_other")
+    return "/".join(f"{(report or {}).get(key, 0):.2f}".rstrip("0").rstrip(".") or "0" if report else "?" for key in keys)
+
+
+def defer_block(ours):
+    """A row for each shape and variant of the defer experiment, inline first."""
+    entries = [entry for entry in ours["experiments"] if entry["experiment"] == "defer"]
+    if not entries:
+        return []
+    first = entries[0]
+    ledgers = {entry["case"]: entry["rows"] for entry in ours["ledger"]}
+    lines = [""] + both_ends("defer  one TCP stream from the ring to its reader, two CPUs",
+                             f"era {first['era']}, {first['parameters']['alloc']}")
+    lines += wrapped(f"claim  {first['claim']}", "       ")
+    lines += row(["shape", "variant", "us", f"against {first['baseline']}", "verdict", "puts", "locked"], DEFER_WIDTHS)
+    shown = None
+    for entry in entries:
+        shape = " ".join(entry["parameters"][key] for key in ("shape", "payload") if entry["parameters"][key] != "llc")
+        for side, value, report in (("baseline", entry["baseline_value"], entry["report"]),
+                                    ("variant", entry["variant_value"], entry["variant_report"])):
+            if side == "baseline" and shown == shape:
+                continue
+            against = verdict = ""
+            if side == "variant":
+                against = difference(defer.packet_us(entry["difference"], report), "us")
+                verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
+            lines += row(["" if shown == shape else shape, entry[side], with_interval(defer.packet_us(value, report)), against,
+                          verdict, counts(ledgers.get(entry["cases"][side]), ("eat",), ("page_put",)),
+                          lock_sites(report)], DEFER_WIDTHS)
+            shown = shape
+        if entry["status"] != "ok":
+            lines += wrapped(f"      {entry['reason']}", "")
+        elif entry["lo"] is not None:
+            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] of "
+                             f"{entry['baseline']}'s time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
+    return lines + wrapped(DEFER_NOTE, "")
+
+
 def case_blocks(ours):
     """The suites that compare nothing: one block for each operation, the keys that never change in its head."""
     groups = {}
@@ -380,7 +427,7 @@ def render(document):
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
     if ours["suite"] == "headline":
         from . import mptcp_table  # builds on this module
-        return lines + trim_blocks(ours) + link_block(ours) + mptcp_table.block(ours)
+        return lines + trim_blocks(ours) + link_block(ours) + defer_block(ours) + mptcp_table.block(ours)
     return lines + case_blocks(ours) + sample_lines(ours)
 
 

@@ -98,6 +98,14 @@ def sample(case, flags):
         answer.update(value="whole.cpu", whole={"wall": value, "cpu": value, "busy": value},
                       report={"size_goal": 65455.0, "skb_bytes": size, "goal_fill": size / 65455,
                               "skbs_per_mb": 1e6 / size})
+    if case.startswith("tcp/defer"):
+        if "variant:inline" not in case:
+            value *= PLAN["factor"]
+        answer.update(value="kept_run.wall", kept_run={"wall": value}, whole={"wall": value * 2, "cpu": value * 3, "busy": value},
+                      bytes_per_op=65160, report={
+                          "packet_bytes": 65160.0, "free_locked_last": 0.25, "free_locked_flush": 0.0,
+                          "free_locked_other": float("variant:inline" in case)})
+        answer["busy"] = quantiles(value * 7)
     if kind == "nan":
         answer["busy"]["p33"] = math.nan
     if kind == "zero":
@@ -111,6 +119,8 @@ def sample(case, flags):
 def ledger(case):
     if "mptcp/stream" in case:
         return {"name": case, "rows": [{"phase": "send", "page_get": 3, "rmw": 6}]}
+    if case.startswith("tcp/defer"):
+        return {"name": case, "rows": [{"phase": "eat", "page_put": 45 * ("variant:inline" in case), "rmw": 1}]}
     eager = "variant:eager" in case
     frags = int(re.search(r"frags:(\d+)", case).group(1))
     rows = []

@@ -80,7 +80,7 @@ class Headline(Case):
         document = read(self.out)
         self.assertNotIn("partial", out.lower().replace("partial ack", ""))
         experiments = ours(document)["experiments"]
-        cells = 11 if len(os.sched_getaffinity(0)) > 1 else 10
+        cells = 13 if len(os.sched_getaffinity(0)) > 1 else 10
         self.assertEqual(len(experiments), cells)
         for entry in experiments:
             self.assertEqual((entry["verdict"], entry["status"]), (stats.IMPROVEMENT, "ok"))
@@ -120,6 +120,23 @@ class Headline(Case):
         # 1000 ns for 4 sk_buffs in 64 KB, 950 for 2.
         self.assertIn("buffers and copies: 25.", flat(out))
         self.assertNotIn("\x1b", out)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "the experiment has two CPUs")
+    def test_defer(self):
+        """us a packet, page puts under the lock from the ledger, and what was freed there by site."""
+        fake = self.fake(factor=0.95, sigma=0.001)
+        status, out, err = fake.run("run", "--filter", "tcp/defer/.*shape:(header|mtu4096)/.*payload:llc", "--variant",
+                                    "sk_llist", "--seed", 7, "--budget", 60, "--out", self.out)
+        self.assertEqual((status, err), (0, ""))
+        self.narrow(out)
+        entries = ours(read(self.out))["experiments"]
+        self.assertEqual([entry["parameters"]["shape"] for entry in entries], ["header", "mtu4096"])
+        self.assertEqual({entry["variant"] for entry in entries}, {"sk_llist"})
+        self.assertEqual(entries[0]["metric"], "wall_ns_per_64KB")
+        self.assertAlmostEqual(entries[0]["ratio"], 0.95, delta=0.003)
+        rows = [line.split() for line in out.splitlines() if re.match(" *(header|mtu4096)? +(inline|sk_llist) ", line)]
+        self.assertEqual([(row[-2], row[-1]) for row in rows], [("45", "0.25/0/1"), ("0", "0.25/0/0")] * 2)
+        self.assertRegex(out, r"inline +1(\.00)? ")
 
     def test_rows_tell_the_pairs(self):
         document = quick_document()
