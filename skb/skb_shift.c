@@ -12,7 +12,8 @@
  * 5.16 and later keep truesize and the end of the head while they unclone.
  *
  * Of an sk_buff that gives its pages back to a page_pool, the put is the pool's and the get is not:
- * a page that was shifted in part leaves the pool with the first of its holders. Commit a580ea994fd3
+ * a page that was shifted in part leaves the pool with the first of its holders, and one that is cut
+ * into fragments never comes back. What TCP sends does not recycle, so that neither shows. Commit a580ea994fd3
  * made both the pool's, and was reverted before 6.10: skb_shift_mirrored().
  */
 #include "skb/skb_head.h"

@@ -37,10 +37,9 @@ static inline u64 test_seed(void)
 	return seed ? seed : 1;
 }
 
-/* True if FN ends the process by skb_bug(). */
-static inline bool is_bug(void (*fn)(void))
+/* True if FN ends the process by skb_bug(); what was said is in the SIZE bytes of TEXT. */
+static inline bool is_bug_saying(void (*fn)(void), char *text, size_t size)
 {
-	char text[256] = "";
 	int fd[2], status;
 	ssize_t n;
 	pid_t pid;
@@ -57,11 +56,19 @@ static inline bool is_bug(void (*fn)(void))
 		_exit(0);
 	}
 	close(fd[1]);
-	n = read(fd[0], text, sizeof(text) - 1);
+	n = read(fd[0], text, size - 1);
+	text[n > 0 ? n : 0] = '\0';
 	close(fd[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return n > 0 && strstr(text, "BUG at") && WIFSIGNALED(status) &&
 	       WTERMSIG(status) == SIGABRT;
+}
+
+static inline bool is_bug(void (*fn)(void))
+{
+	char text[256];
+
+	return is_bug_saying(fn, text, sizeof(text));
 }
 
 /* Pointers from one thread to another. */
