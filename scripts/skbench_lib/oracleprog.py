@@ -125,7 +125,7 @@ WEIGHTS = {"alloc": 6, "alloc_fclone": 8, "build_skb": 4, "reserve": 5, "put": 8
            "unclone_keeptruesize": 4, "trim": 5, "pull_tail": 6, "split": 5, "shift": 3, "coalesce": 4,
            "header_release": 3, "header_unclone": 2, "condense": 2, "morph": 2, "share_check": 2, "unshare": 2,
            "get": 2, "free": 10, "own": 3, "frag_list": 2, "shared_frag": 1, "headers": 2, "tcp_segs": 3,
-           "tcp_trim_head": 2, "tcp_fragment": 2}
+           "tcp_trim_head": 2, "tcp_fragment": 2, "ext_add": 4, "ext_write": 2, "ext_del": 1, "ext_copy": 2}
 
 ROOM = [0, 1, 63, 64, 100, 128, 192, 193, 320, 384, 385, 448, 704, 705, 1000, 1728, 1729, 2048, 3776, 3777, 8000]
 SMALL = [0, 1, 2, 7, 16, 32, 64, 128, 200]
@@ -148,6 +148,8 @@ PHRASES = [
     "alloc_fclone a|+frag a|alloc_fclone b|+frag b|?clone c b|shift a b|?shift a b|?coalesce a b",
     "alloc_fclone a|+page_frag a|+page_frag a|?tcp_segs a|?clone b a|alloc c|+page_frag c",
     "build_skb a|build_skb b|?clone c a|free b|build_skb b|free a|build_skb a|free b|build_skb b|free b|build_skb b",
+    "alloc_fclone a|*frag a|tcp_segs a|ext_add a|?clone b a|?ext_add b|?ext_write a|tcp_fragment c a|?ext_copy c b|"
+    "?ext_del a|?free b|?ext_add c",
     "alloc_fclone a|reserve a|put a|*frag a|header_release a|clone b a|?header_unclone b|?push b|?expand a|?clone c a",
 ]
 

@@ -19,6 +19,10 @@
 
 #define ORACLE_LACKS 0ull
 
+#if !IS_ENABLED(CONFIG_BRIDGE_NETFILTER) || !IS_ENABLED(CONFIG_MPTCP)
+#error "a kernel with CONFIG_BRIDGE_NETFILTER and CONFIG_MPTCP is needed: Debian's have both"
+#endif
+
 /* Not exported: filled in when the module is loaded. */
 extern int (*o_skb_shift)(struct sk_buff *tgt, struct sk_buff *skb, int shiftlen);
 extern int (*o_tcp_trim_head)(struct sock *sk, struct sk_buff *skb, u32 len);
@@ -78,6 +82,7 @@ static inline struct page *o_alloc_pages(unsigned int order)
 #define o_frag_bytes(frag)  skb_frag_address(frag)
 
 #define o_users(skb)	  ((int)refcount_read(&(skb)->users))
+#define o_ext_refs(skb)	  ((int)refcount_read(&(skb)->extensions->refcnt))
 #define o_dataref(skb)	  atomic_read(&skb_shinfo(skb)->dataref)
 #define o_set_shared(skb) (skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG)
 #define o_shared(skb)	  (!!(skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG))

@@ -7,6 +7,7 @@
 
 #include "skb/page_frag.h"
 #include "skb/skb_check.h"
+#include "skb/skb_ext.h"
 #include "tcp/tcp.h"
 
 #include <stdio.h>
@@ -63,6 +64,7 @@ static inline bool o_coalesce(struct sk_buff *to, struct sk_buff *from, int *del
 #define o_dataref(skb)		  (skb_shinfo(skb)->dataref.counter)
 #define o_set_shared(skb)	  (skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG)
 #define o_shared(skb)		  (!!(skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG))
+#define o_ext_refs(skb)		  ((skb)->extensions->refcnt.refs.counter)
 #define o_h(skb)		  (&(skb)->headers)
 #define o_csum_start(skb)	  ((skb)->headers.csum & 0xffff)
 #define o_set_csum_start(skb, at) ((skb)->headers.csum = (at))

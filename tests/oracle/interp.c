@@ -233,6 +233,35 @@ static int head_of(const struct sk_buff *skb)
 	return -1;
 }
 
+/* What every extension of a program has; bridge's and MPTCP's have no holds on anything. */
+#define EXT_BYTES 32
+
+static enum skb_ext_id ext_id(unsigned int n)
+{
+	return n & 1 ? SKB_EXT_MPTCP : SKB_EXT_BRIDGE_NF;
+}
+
+/* Which extensions SKB has, who has the same object, and what is in it. */
+static void out_ext(const struct sk_buff *skb)
+{
+	unsigned int n, i;
+
+	for (n = 0; n < 2; n++) {
+		const u8 *bytes = skb_ext_find(skb, ext_id(n));
+
+		out_number("ext", n,
+			   bytes ? (long)(hash_bytes(1, bytes, EXT_BYTES) & 0x7fffffff) : -1);
+	}
+	if (!skb->active_extensions)
+		return;
+	out_number("ext_refs", -1, o_ext_refs(skb));
+	for (i = 0; i < ORACLE_SKBS; i++)
+		if (run.skb[i] && run.skb[i]->active_extensions &&
+		    run.skb[i]->extensions == skb->extensions)
+			break;
+	out_number("ext_of", -1, i);
+}
+
 static void out_skb(const struct sk_buff *skb, int depth)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
@@ -267,6 +296,7 @@ static void out_skb(const struct sk_buff *skb, int depth)
 	out_number("pcount", -1, o_pcount(skb));
 	out_number("mss", -1, o_mss(skb));
 	out_number("shared_frag", -1, o_shared(skb));
+	out_ext(skb);
 	out_number("gso_size", -1, shinfo->gso_size);
 	out_number("gso_segs", -1, shinfo->gso_segs);
 	out_number("bytes", -1, hash_skb(skb, 1) & 0x7fffffff);
@@ -657,6 +687,15 @@ static bool do_own(struct sk_buff *s)
 	return true;
 }
 
+/* BYTES, all of an extension or nothing, become BYTE. */
+static bool fill_ext(void *bytes, unsigned int byte)
+{
+	run.ret = bytes != NULL;
+	if (bytes)
+		memset(bytes, byte & 0xff, EXT_BYTES);
+	return true;
+}
+
 static bool do_free(struct sk_buff **s)
 {
 	struct sk_buff *skb = *s;
@@ -792,6 +831,18 @@ static bool execute(const struct oracle_op *op)
 		return do_tcp_trim(*s, n[0]);
 	case O_tcp_fragment:
 		return do_tcp_fragment(d, *s, n[0], n[1]);
+	case O_ext_add:
+		return fill_ext(skb_ext_add(*s, ext_id(n[0])), n[1]);
+	case O_ext_write:
+		return fill_ext(skb_ext_find(*s, ext_id(n[0])), n[1]);
+	case O_ext_del:
+		skb_ext_del(*s, ext_id(n[0]));
+		return true;
+	case O_ext_copy:
+		if (*s == *t)
+			return false;
+		skb_ext_copy(*s, *t);
+		return true;
 	}
 	return false;
 }

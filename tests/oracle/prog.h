@@ -63,7 +63,11 @@
 	X(headers, "s") /* header offsets and a partial checksum at data */            \
 	X(tcp_segs, "sn") /* sequence numbers, segments of n bytes */                  \
 	X(tcp_trim_head, "so")                                                         \
-	X(tcp_fragment, "dson") /* position, MSS */
+	X(tcp_fragment, "dson") /* position, MSS */                                    \
+	X(ext_add, "snn") /* bridge's or MPTCP's extension, filled with this byte */   \
+	X(ext_write, "snn") /* the same to one that is there, whoever shares it */     \
+	X(ext_del, "sn")                                                               \
+	X(ext_copy, "st") /* s shares those of t */
 
 struct oracle_op {
 	unsigned char op, d, s, t;
