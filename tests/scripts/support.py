@@ -54,5 +54,5 @@ class FakeBench:
     def run(self, *args, **how):
         """The same to its end: (status, standard output, standard error)."""
         process = self.start(*args, **how)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         return process.returncode, out, err
