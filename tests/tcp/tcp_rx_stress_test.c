@@ -207,13 +207,22 @@ static void unreachable(struct sock *s)
 		sched_yield();
 }
 
-static void read_one(struct rng *r, u32 goal)
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Until GOAL, or the time END: the rest is closed unread. */
+static void read_one(struct rng *r, u32 goal, double end)
 {
 	static u8 got[1 << 16];
 	struct sock *s = open_one(r);
 	u32 at = 1;
 
-	while (at < goal) {
+	while (at < goal && now() < end) {
 		u32 len = 1 + rng_below(r, sizeof(got));
 		int n;
 
@@ -236,14 +245,6 @@ static void read_one(struct rng *r, u32 goal)
 	sockets++;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void run(struct rng *r, double seconds)
 {
 	void *(*const body[])(void *) = { softirq, other_softirq, locker };
@@ -260,7 +261,7 @@ static void run(struct rng *r, double seconds)
 			pthread_create(&thread[i], NULL, body[i], (void *)(uintptr_t)rng_next(r)),
 			0);
 	do
-		read_one(r, 1 + rng_below(r, 1 << 20));
+		read_one(r, 1 + rng_below(r, 1 << 20), end);
 	while (now() < end);
 	smp_store_release(&stop, 1, SKB_C_OTHER);
 	inet_rcu_offline();
