@@ -188,7 +188,7 @@ static void test_device(const char *bdf)
 	test_dma(dev);
 	test_irq(dev);
 	nicdev_close(dev);
-	for (u32 i = 0; i < 20; i++) {
+	for (u32 i = 0; i < 5; i++) {
 		if (vfio_open(&vfio_this_machine, &env, bdf, VFIO_ANY, false, &dev, err,
 			      sizeof(err))) {
 			check(false, "open again", "%s", err);

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from skbench_lib import oracleguest as guest  # noqa: E402
 from skbench_lib.errors import UserError  # noqa: E402
 
-SECONDS = 240
+SECONDS = 480
 SOURCES = ["tests/hw/vfio_guest.c", "hw/nicdev.c", "hw/vfio/vfio.c", "hw/vfio/sysfs.c", "hw/ixgbe/id.c", "skb/bug.c"]
 MODULES = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"]
 MACHINES = {"intel": ("intel-iommu,intremap=on", "max", "intel_iommu=on"),
