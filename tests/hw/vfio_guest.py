@@ -65,8 +65,9 @@ def boot(kind, image, initrd):
                "-device", "e1000e,netdev=n0,addr=05.0,romfile=", "-kernel", str(image), "-initrd", str(initrd),
                "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check mitigations=off {option}"]
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS).stdout
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=SECONDS)
+        return f"{done.stdout}\nQEMU ended with {done.returncode}\n{done.stderr}"
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode(errors="replace") + f"\nno end within {SECONDS} s\n"
 
