@@ -175,7 +175,6 @@ static __always_inline bool gro_continues(const struct sk_buff *p, const struct 
 {
 	const struct iphdr *iph = ip_hdr(skb), *iph2 = ip_hdr(p);
 	const struct tcphdr *th = tcp_hdr(skb), *th2 = tcp_hdr(p);
-	const u32 *option = (const u32 *)(th + 1), *option2 = (const u32 *)(th2 + 1);
 	u32 held = p->len - NAPI_GRO_CB(p)->data_offset, mss = shinfo_read(p, gso_size);
 
 	if (((iph->saddr ^ iph2->saddr) | (iph->daddr ^ iph2->daddr)) ||
@@ -184,9 +183,8 @@ static __always_inline bool gro_continues(const struct sk_buff *p, const struct 
 	if ((iph->ttl ^ iph2->ttl) | (iph->tos ^ iph2->tos) | (th->doff_res ^ th2->doff_res) |
 	    (th->ack_seq ^ th2->ack_seq) | ((th->flags ^ th2->flags) & ~TCPHDR_PSH))
 		return false;
-	for (unsigned int i = 0; i < TCPOLEN_TSTAMP_ALIGNED / sizeof(u32); i++)
-		if (option[i] != option2[i])
-			return false;
+	if (memcmp(th + 1, th2 + 1, TCPOLEN_TSTAMP_ALIGNED))
+		return false;
 	return __builtin_bswap32(th2->seq) + held == __builtin_bswap32(th->seq) &&
 	       skb_gro_len(skb) <= mss;
 }
