@@ -578,7 +578,8 @@ static bool undercharged(const struct sk_buff *s)
 	unsigned int bare = skb_headlen(s) ? SKB_DATA_ALIGN(sizeof(struct sk_buff))
 					   : SKB_TRUESIZE(skb_end_offset(s));
 
-	return s->truesize < bare + s->len;
+	/* Signed: shifts may have taken more off truesize than it held. */
+	return (int)(s->truesize - bare) < (int)s->len;
 }
 
 /* A head that may be stolen, in one of a pair: its shell would be freed as a single one. */
