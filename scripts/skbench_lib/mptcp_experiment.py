@@ -36,7 +36,7 @@ class Mptcp:
         if frags is not None:
             return []
         sizes = [(mtu, backlog) for mtu in cls.mtus for backlog in cls.backlogs] if everything else \
-            [(cls.mtus[0], 3), (cls.mtus[0], cls.ablation)]
+            [(cls.mtus[0], cls.ablation)]
         return [{"form": cls.form, "mtu": mtu, "backlog": backlog, "alloc": "slub"} for mtu, backlog in sizes]
 
     @classmethod

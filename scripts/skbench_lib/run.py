@@ -20,7 +20,7 @@ from .options import expression, integer, one_of, seconds
 SUITES = ("headline", "quick", "full")
 ERAS = ("3.4", "6.1", "6.12")
 DEFAULT_ERA = "6.12"
-BUDGET_S = {"headline": 100.0, "quick": 60.0, "full": 900.0}
+BUDGET_S = {"headline": 150.0, "quick": 60.0, "full": 900.0}
 SURVEY = {"quick": {"wanted": 15, "batches": 40}, "full": {"wanted": 25, "batches": None}}
 HEADLINE_MAX_PAIRS = 400
 BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
@@ -60,8 +60,8 @@ class Trim:
                  for count in (cls.frags if frags is None else (frags,))]
         if everything:
             return cells
-        return [cell for cell in cells if cell["frags"] == 16 and (cell["alloc"], cell["complete"]) != ("jemalloc", "other")
-                or (cell["alloc"], cell["complete"]) == ("slub", "same")]
+        return [cell for cell in cells if cell["complete"] == "same" and
+                (cell["alloc"], cell["frags"]) in (("slub", 2), ("slub", 16), ("jemalloc", 16))]
 
     @staticmethod
     def wanted(variant, parameters, everything):
@@ -116,7 +116,7 @@ def add_parser(subparsers):
                                                            "key, on each selected operation that has it; also written "
                                                            "as CSV beside the result (with --suite full: more samples)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
-    parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (100; quick 60; full 900)")
+    parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (150; quick 60; full 900)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     parser.add_argument("--instructions", action="store_true",
                         help="count the instructions of each case with one role, too, about a second each (quick, full)")
