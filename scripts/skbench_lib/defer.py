@@ -53,9 +53,15 @@ def medians(answers):
     return {key: stats.median([report[key] for report in reports]) for key in reports[0]}
 
 
-def packet_us(value, report):
-    """VALUE, {"median", "lo", "hi", "n"} in ns per 64 KB, as us a packet; None if that cannot be told."""
+def packet_ns(value, report):
+    """VALUE, {"median", "lo", "hi", "n"} in ns per 64 KB, as ns a packet; None if that cannot be told."""
     if not value or not (report or {}).get("packet_bytes"):
         return None
-    scale = report["packet_bytes"] / benchbin.KB64 / 1000
+    scale = report["packet_bytes"] / benchbin.KB64
     return {key: number if key == "n" or number is None else number * scale for key, number in value.items()}
+
+
+def packet_us(value, report):
+    """The same in us."""
+    value = packet_ns(value, report)
+    return value and {key: number if key == "n" or number is None else number / 1000 for key, number in value.items()}

@@ -66,8 +66,10 @@ def cost_lines(entries):
     fitted = mptcp_experiment.fit(pairs)
     if fitted is None:
         return wrapped(f"{claim} for an sk_buff and a byte; sizes here do not differ enough to say", "  ")
+    # A line through two points leaves nothing over.
+    off = f", at most {number(fitted[2] * 100)} % off" if len(pairs) > 2 else ""
     text = (f"buffers and copies: {number(fitted[0])} ns an sk_buff and {fitted[1]:.3f} ns a byte at MTU {mtu} "
-            f"({len(pairs)} points, at most {number(fitted[2] * 100)} % off); {claim}, if skbs were of just "
+            f"({len(pairs)} points{off}); {claim}, if skbs were of just "
             f"{' and '.join(str(size) for size in mptcp_experiment.CLAIM_SKB_BYTES)} bytes: ")
     if fitted[0] > 0:
         text += (f"buffers are {number(fitted[0] / per_skb * 100)} % of what an sk_buff cost there, the rest lies above "

@@ -364,7 +364,7 @@ def defer_block(ours):
                 continue
             against = verdict = ""
             if side == "variant":
-                against = difference(defer.packet_us(entry["difference"], report), "us")
+                against = difference(defer.packet_ns(entry["difference"], report))
                 verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
             lines += row(["" if shown == shape else shape, entry[side], with_interval(defer.packet_us(value, report)), against,
                           verdict, counts(ledgers.get(entry["cases"][side]), ("eat",), ("page_put",)),
