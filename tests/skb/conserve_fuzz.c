@@ -446,7 +446,7 @@ static void op_alloc(void)
 	add(skb, NULL);
 }
 
-/* A head in a fragment of a pool's block. */
+/* A head in a fragment of a pool's block, which gives whole cache lines only, as drivers ask for. */
 static void build_in_pool(struct page_pool *pool, u32 size)
 {
 	unsigned int off;
@@ -544,7 +544,7 @@ static void op_frag(void)
 	switch (rng_below(&rng, may_recycle ? 4 : 3)) {
 	case 3: /* of a pool, all of a block or a part */
 		page = rng_below(&rng, 2) ? page_pool_alloc_pages(pools[rng_below(&rng, 2)])
-					  : page_pool_alloc_frag(pools[0], &off, n);
+					  : page_pool_alloc_frag(pools[0], &off, (n + 63) & ~63u);
 		if (!page)
 			return;
 		skb_mark_for_recycle(l->skb);
