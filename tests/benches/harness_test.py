@@ -439,7 +439,6 @@ class Control(HarnessTest):
             stdout=subprocess.PIPE, text=True)
         profiler.process.communicate(timeout=60)
         self.assertEqual(profiler.process.returncode, 0)
-        # clang's thread sanitizer runs a thread of its own.
         # The thread sanitizer has a thread of its own, named as the one that was the first to run.
         self.assertEqual({name for name in profiler.names if name in ("first", "second")}, {"first", "second"})
 
