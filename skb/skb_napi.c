@@ -133,7 +133,8 @@ static __always_inline struct sk_buff *do_napi_alloc_skb(unsigned int len, const
 	struct sk_buff *skb;
 
 	len += NET_SKB_PAD;
-	if (len <= SKB_WITH_OVERHEAD(1024) || len > SKB_WITH_OVERHEAD(PAGE_SIZE))
+	/* With many frags the shared info alone is more than 1 KB. */
+	if (len + SKB_SHINFO_SIZE <= 1024 || len + SKB_SHINFO_SIZE > PAGE_SIZE)
 		skb = alloc_with_object(len, era);
 	else
 		skb = alloc_with_frag(len, era);
