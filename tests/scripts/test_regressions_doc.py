@@ -4,6 +4,7 @@ verdicts and exit statuses that it names are those that there are."""
 
 import re
 import shlex
+import shutil
 import subprocess
 import unittest
 
@@ -24,6 +25,8 @@ class RegressionsDoc(cs.GitTree):
         super().setUp()
         self.text = (support.ROOT / "docs" / "regressions.md").read_text(encoding="utf-8")
         self.tree.plan(cases=CASES)
+        shutil.copytree(support.ROOT / "results" / "instructions", self.tree.root / "results" / "instructions",
+                        dirs_exist_ok=True)
 
     def commands(self):
         return [line for _, info, text in blocks(self.text) for line in text.splitlines() if line]
@@ -48,7 +51,7 @@ class RegressionsDoc(cs.GitTree):
                 self.assertIn(done.returncode, DONE, done.stderr)
 
     def test_the_words(self):
-        section = self.text.split("## How to read a verdict")[1].split("\n## ")[0]
+        section = self.text.split("| verdict |")[1].split("\n\n")[0]
         named = {word.strip() for cell in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE) for word in cell.split(",")}
         known = {*stats.VERDICTS, compare.IDENTICAL, compare.NOT_COMPARABLE, compare.MISSING, compare.NEW,
                  compare.NO_BASELINE, compare.FAILED_CASE, compare.UNMEASURED}
