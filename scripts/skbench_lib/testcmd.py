@@ -25,7 +25,7 @@ DIFFERS = "differs"  # a ledger or instruction count: failed, but exit status 1
 # seconds
 STYLE_SECONDS = 300
 CTEST_SECONDS = 1500
-PYTHON_SECONDS = 1200
+PYTHON_SECONDS = 2100
 COUNT_SECONDS = 900
 AA_SECONDS = 600
 SYSROOT_SECONDS = 600
