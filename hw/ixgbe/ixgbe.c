@@ -15,6 +15,7 @@
 #define MIN_RING	  64
 #define PAUSE_TIME	  0xffff
 #define MAX_FRAME	  15872
+#define FCS_BYTES	  4
 #define FILL_INVALID_BYTE 0xff /* what a descriptor that is fetched too soon points to faults */
 
 const struct ixgbe_config ixgbe_default_config = {
@@ -124,10 +125,14 @@ static int make_rings(struct ixgbe *ix, const struct step *s)
 						&q->headers_iova);
 		if (c->head_wb) /* a cache line of its own; 16 bytes are what the chip needs */
 			q->head_wb = nicdev_arena_alloc(&ix->arena, 64, 64, &wb_iova);
-		q->record = calloc(c->tx_ring, sizeof(*q->record));
+		q->eop = calloc(c->tx_ring, sizeof(*q->eop));
 		BUG_ON(!q->desc || !q->headers || (c->head_wb && !q->head_wb));
-		if (!q->record)
+		if (!q->eop)
 			return -ENOMEM;
+		/* RS on every packet, or on none (7.2.3.5). */
+		q->last_lo = IXGBE_TXD_EOP | (c->wthresh ? 0 : IXGBE_TXD_RS);
+		q->frame_most = min(c->max_desc_bytes, c->max_frame - FCS_BYTES);
+		q->room = c->tx_ring - 1;
 		memset(q->desc, FILL_INVALID_BYTE, c->tx_ring * sizeof(*q->desc));
 	}
 	for (u32 i = 0; i < c->nr_rxq; i++) {
@@ -147,8 +152,8 @@ static int make_rings(struct ixgbe *ix, const struct step *s)
 static void free_rings(struct ixgbe *ix)
 {
 	for (u32 i = 0; i < ix->cfg.nr_txq; i++) {
-		free(ix->txq[i].record);
-		ix->txq[i].record = NULL;
+		free(ix->txq[i].eop);
+		ix->txq[i].eop = NULL;
 	}
 	nicdev_arena_exit(&ix->arena);
 }

@@ -58,23 +58,23 @@ struct ixgbe_config {
 /* What measurements use: one queue of each, P32 H1 W0, RS on each packet, no interrupts. */
 extern const struct ixgbe_config ixgbe_default_config;
 
-struct ixgbe_tx_record {
-	u32 eop; /* the packet's last descriptor */
-	u64 posted_ps;
-};
-
 struct ixgbe_txq {
 	struct ixgbe *ix;
 	u32 nr, index;
 	struct ixgbe_desc *desc;
-	u64 desc_iova;
+	u32 *eop; /* a packet's last descriptor, by its first */
+	u32 last_lo; /* DCMD bits of a packet's last descriptor */
+	u32 frame_most; /* bytes that one descriptor describes, in a frame that may be sent */
 	u32 *head_wb; /* the device's; NULL: not used */
+	u64 desc_iova;
 	char *headers; /* a slot for each descriptor */
 	u64 headers_iova;
-	struct ixgbe_tx_record *record; /* by a packet's first descriptor */
 	u32 next_to_use ____cacheline_aligned; /* the producer's */
+	u32 room; /* descriptors that are known to be free */
 	u32 tail; /* what the device was told */
-	u64 posted; /* packets */
+	u32 queued; /* packets behind it */
+	u64 posted; /* packets in front of it */
+	u64 busy_ps; /* when the first packet came onto an empty ring */
 	u32 next_to_clean ____cacheline_aligned; /* the consumer's */
 	u64 cleaned; /* packets */
 	u64 progress_ps;
@@ -161,6 +161,13 @@ struct ixgbe_tx_packet {
  * the completion: the header is read again for each segment.
  */
 int ixgbe_tx_post(struct ixgbe_txq *q, const struct ixgbe_tx_packet *pkt, char *err, size_t errlen);
+
+/*
+ * Queues up to N frames as they are, each in one of BUF's buffers, no doorbell. How many: fewer if
+ * the ring has no room for more now, or at one of a size that the chip must not be given, which
+ * ixgbe_tx_post() tells about.
+ */
+u32 ixgbe_tx_post_frames(struct ixgbe_txq *q, const struct ixgbe_buf *buf, u32 n);
 
 /* Tells the device of all that is queued. */
 void ixgbe_tx_kick(struct ixgbe_txq *q);

@@ -81,62 +81,127 @@ static u32 olinfo(const struct ixgbe_tx_packet *pkt, u32 bytes)
 	return hi;
 }
 
+/* Free descriptors, by what the consumer has given back. */
+static u32 look_for_room(struct ixgbe_txq *q)
+{
+	/* Pairs with the release in ixgbe_tx_clean(): the slots are the producer's again. */
+	u32 clean = __atomic_load_n(&q->next_to_clean, __ATOMIC_ACQUIRE);
+
+	if (clean <= q->next_to_use)
+		clean += q->nr;
+	return q->room = clean - q->next_to_use - 1;
+}
+
+/* PKT's buffers from descriptor D of DESC to END on, DD bits clear. Returns the last one. */
+static struct ixgbe_desc *put_data(const struct ixgbe_tx_packet *pkt, u32 most, u32 hi,
+				   struct ixgbe_desc *d, struct ixgbe_desc *desc,
+				   struct ixgbe_desc *end)
+{
+	const u32 lo = IXGBE_TXD_DEXT | IXGBE_TXD_DTYP_DATA | IXGBE_TXD_IFCS |
+		       (pkt->mss ? IXGBE_TXD_TSE : 0);
+	const struct ixgbe_buf *buf = pkt->buf, *stop = buf + pkt->nr_bufs;
+	struct ixgbe_desc *last = d;
+
+	for (; buf != stop; buf++) {
+		u64 iova = buf->iova;
+		u32 left = buf->len;
+
+		for (; unlikely(left > most); left -= most, iova += most) {
+			*d = (struct ixgbe_desc){ iova, lo | most, hi };
+			hi = 0; /* what the first says holds for all */
+			d = d + 1 == end ? desc : d + 1;
+		}
+		*d = (struct ixgbe_desc){ iova, lo | left, hi };
+		hi = 0;
+		last = d;
+		d = d + 1 == end ? desc : d + 1;
+	}
+	return last;
+}
+
 int ixgbe_tx_post(struct ixgbe_txq *q, const struct ixgbe_tx_packet *pkt, char *err, size_t errlen)
 {
 	const u32 most = q->ix->cfg.max_desc_bytes;
-	u32 first = q->next_to_use, i = first, clean, room, nr_data = 0, bytes = 0, lo;
-	struct ixgbe_desc *last = NULL;
+	u32 first = q->next_to_use, i = first, eop, nr_data = pkt->nr_bufs, bytes = 0, needed;
 	int ret;
 
 	for (u32 b = 0; b < pkt->nr_bufs; b++) {
 		bytes += pkt->buf[b].len;
-		nr_data += DIV_ROUND_UP(pkt->buf[b].len, most);
+		if (likely(pkt->buf[b].len - 1 < most))
+			continue;
+		if (!pkt->buf[b].len) /* its descriptor would never be reported (7.2.3.2.4) */
+			return refuse(-EINVAL, err, errlen, "buffer %u of %u has no bytes", b,
+				      pkt->nr_bufs);
+		nr_data += (pkt->buf[b].len - 1) / most;
 	}
 	ret = check_packet(q, pkt, bytes, nr_data, err, errlen);
 	if (ret)
 		return ret;
-	/* Pairs with the release in ixgbe_tx_clean(): the slots are the producer's again. */
-	clean = __atomic_load_n(&q->next_to_clean, __ATOMIC_ACQUIRE);
-	room = (clean + q->nr - first - 1) % q->nr;
-	if (room < nr_data + 1)
-		return refuse(-ENOSPC, err, errlen, "%u descriptors free, %u needed", room,
-			      nr_data + 1);
+	needed = nr_data + (pkt->mss || pkt->csum);
+	if (unlikely(q->room < needed) && look_for_room(q) < needed)
+		return refuse(-ENOSPC, err, errlen, "%u descriptors free, %u needed", q->room,
+			      needed);
 
 	if (pkt->mss || pkt->csum) {
 		put_context(&q->desc[i], pkt);
 		i = ring_next(q->nr, i);
 	}
-	lo = IXGBE_TXD_DEXT | IXGBE_TXD_DTYP_DATA | IXGBE_TXD_IFCS | (pkt->mss ? IXGBE_TXD_TSE : 0);
-	for (u32 b = 0; b < pkt->nr_bufs; b++) {
-		for (u32 at = 0; at < pkt->buf[b].len; at += most) {
-			last = &q->desc[i];
-			last->addr = pkt->buf[b].iova + at;
-			last->lo = lo | min(most, pkt->buf[b].len - at);
-			last->hi = 0;
-			if (!b && !at)
-				last->hi = olinfo(pkt, bytes);
-			q->record[first].eop = i;
-			i = ring_next(q->nr, i);
-		}
-	}
-	last->lo |= IXGBE_TXD_EOP | (q->ix->cfg.wthresh ? 0 : IXGBE_TXD_RS);
-	q->record[first].posted_ps = nicdev_now_ps(q->ix->dev);
-	q->next_to_use = i;
+	eop = put_data(pkt, most, olinfo(pkt, bytes), &q->desc[i], q->desc, q->desc + q->nr) -
+	      q->desc;
+	q->desc[eop].lo |= q->last_lo;
+	q->eop[first] = eop;
+	q->next_to_use = ring_next(q->nr, eop);
+	q->room -= needed;
+	q->queued++;
 	return 0;
+}
+
+/* Frames onto the descriptors from I to END, which is not behind the ring's. Where it ended. */
+static size_t put_frames(struct ixgbe_txq *q, size_t i, size_t end, const struct ixgbe_buf *buf)
+{
+	const u32 lo = IXGBE_TXD_DEXT | IXGBE_TXD_DTYP_DATA | IXGBE_TXD_IFCS | q->last_lo;
+	const u32 most = q->frame_most - MIN_FRAME;
+	struct ixgbe_desc *d = &q->desc[i];
+	u32 *eop = q->eop;
+
+	for (; i < end && likely(buf->len - MIN_FRAME <= most); i++, d++, buf++) {
+		*d = (struct ixgbe_desc){ buf->iova, lo | buf->len,
+					  buf->len << IXGBE_TXD_PAYLEN_SHIFT };
+		eop[i] = i;
+	}
+	return i;
+}
+
+u32 ixgbe_tx_post_frames(struct ixgbe_txq *q, const struct ixgbe_buf *buf, u32 n)
+{
+	u32 first = q->next_to_use, end, at, done;
+
+	if (unlikely(q->room < n))
+		n = min(n, look_for_room(q));
+	end = min(first + n, q->nr);
+	at = put_frames(q, first, end, buf);
+	done = at - first;
+	if (unlikely(at == q->nr)) { /* the rest from the ring's begin on */
+		at = put_frames(q, 0, n - done, buf + done);
+		done += at;
+	}
+	q->next_to_use = at;
+	q->room -= done;
+	q->queued += done;
+	return done;
 }
 
 void ixgbe_tx_kick(struct ixgbe_txq *q)
 {
-	u32 from = q->tail;
-	u64 n = 0;
-
-	if (from == q->next_to_use)
+	if (!q->queued)
 		return;
-	for (; from != q->next_to_use; n++)
-		from = ring_next(q->nr, q->record[from].eop);
+	/* From then on the watchdog counts, unless the consumer makes progress. */
+	if (__atomic_load_n(&q->next_to_clean, __ATOMIC_RELAXED) == q->tail)
+		__atomic_store_n(&q->busy_ps, nicdev_now_ps(q->ix->dev), __ATOMIC_RELAXED);
 	q->tail = q->next_to_use;
 	/* The consumer learns of them before the device can complete them. */
-	__atomic_store_n(&q->posted, q->posted + n, __ATOMIC_RELEASE);
+	__atomic_store_n(&q->posted, q->posted + q->queued, __ATOMIC_RELEASE);
+	q->queued = 0;
 	dma_wmb();
 	nicdev_write32(q->ix->dev, IXGBE_TDT(q->index), q->tail);
 }
@@ -158,23 +223,34 @@ static bool head_covers(const struct ixgbe_txq *q, u32 head, u32 first, u32 eop)
 	return done > (eop + q->nr - first) % q->nr;
 }
 
-/* How many of the oldest packets are done, BUDGET at most; where the next begins in *NEXT. */
+/* How many of the oldest packets are done, MOST at most; where the next begins in *NEXT. */
+static u32 count_head(const struct ixgbe_txq *q, u32 most, u32 *next)
+{
+	u32 head = __atomic_load_n(q->head_wb, __ATOMIC_ACQUIRE), first = q->next_to_clean, n = 0;
+
+	while (n < most && head_covers(q, head, first, q->eop[first])) {
+		first = ring_next(q->nr, q->eop[first]);
+		n++;
+	}
+	*next = first;
+	return n;
+}
+
 static u32 count_done(const struct ixgbe_txq *q, u32 budget, u32 *next)
 {
-	u32 n = 0, head = 0, first = q->next_to_clean;
-	u64 pending = ixgbe_tx_pending(q);
+	const u32 most = min((u64)budget, ixgbe_tx_pending(q)), *eop = q->eop;
+	const u32 *status = &q->desc->hi; /* one in four words is one */
+	size_t first = q->next_to_clean, nr = q->nr;
+	u32 n = 0;
 
 	if (q->head_wb)
-		head = __atomic_load_n(q->head_wb, __ATOMIC_ACQUIRE);
-	while (n < budget && n < pending) {
-		u32 eop = q->record[first].eop;
+		return count_head(q, most, next);
+	for (; n < most; n++) {
+		size_t last = eop[first];
 
-		if (q->head_wb ? !head_covers(q, head, first, eop)
-			       : !(__atomic_load_n(&q->desc[eop].hi, __ATOMIC_ACQUIRE) &
-				   IXGBE_TXD_STA_DD))
+		if (!(__atomic_load_n(&status[4 * last], __ATOMIC_ACQUIRE) & IXGBE_TXD_STA_DD))
 			break;
-		first = ring_next(q->nr, eop);
-		n++;
+		first = last + 1 == nr ? 0 : last + 1;
 	}
 	*next = first;
 	return n;
@@ -202,12 +278,11 @@ u32 ixgbe_tx_peek(const struct ixgbe_txq *q)
 bool ixgbe_tx_hung(struct ixgbe_txq *q, char *text, size_t len)
 {
 	struct nicdev *dev = q->ix->dev;
-	u64 now = nicdev_now_ps(dev), since, oldest;
+	u64 now = nicdev_now_ps(dev), since;
 
 	if (!ixgbe_tx_pending(q))
 		return false;
-	oldest = q->record[q->next_to_clean].posted_ps;
-	since = max(q->progress_ps, oldest);
+	since = max(q->progress_ps, __atomic_load_n(&q->busy_ps, __ATOMIC_RELAXED));
 	if (now - since < q->ix->cfg.hang_ms * PS_PER_MS)
 		return false;
 	if (nicdev_gone(dev)) {
@@ -218,12 +293,12 @@ bool ixgbe_tx_hung(struct ixgbe_txq *q, char *text, size_t len)
 	snprintf(text, len,
 		 "%s: transmit queue %u hangs: TDH %u TDT %u next_to_use %u next_to_clean %u, DD "
 		 "not "
-		 "set: WTHRESH %u, pending %llu, oldest posted %llu us ago, link %s; ring at IOVA "
+		 "set: WTHRESH %u, pending %llu, no progress for %llu us, link %s; ring at IOVA "
 		 "0x%llx to 0x%llx: look for DMAR or AMD-Vi faults there in dmesg",
 		 dev->name, q->index, nicdev_read32(dev, IXGBE_TDH(q->index)),
 		 nicdev_read32(dev, IXGBE_TDT(q->index)), q->next_to_use, q->next_to_clean,
 		 q->ix->cfg.wthresh, (unsigned long long)ixgbe_tx_pending(q),
-		 (unsigned long long)((now - oldest) / PS_PER_US),
+		 (unsigned long long)((now - since) / PS_PER_US),
 		 ixgbe_link_up(q->ix) ? "up" : "down", (unsigned long long)q->desc_iova,
 		 (unsigned long long)(q->desc_iova + q->nr * sizeof(*q->desc) - 1));
 	return true;

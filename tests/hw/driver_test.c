@@ -432,6 +432,13 @@ static void refused(void **state)
 
 	rig_open(r);
 	assert_int_equal(rig_post(r, 0, &s, 0, 1448), -E2BIG); /* 45 buffers and a header */
+	{
+		const struct ixgbe_buf none[2] = { { r->arena.iova, 60 }, { r->arena.iova, 0 } };
+		const struct ixgbe_tx_packet pkt = { .buf = none, .nr_bufs = 2 };
+
+		assert_int_equal(ixgbe_tx_post(&r->ix.txq[0], &pkt, err, sizeof(err)), -EINVAL);
+		assert_non_null(strstr(err, "buffer 1 of 2"));
+	}
 	s.payload = 262144;
 	assert_int_equal(rig_post(r, 0, &s, 0, 65160), -EINVAL);
 	s.payload = 262143;
@@ -453,6 +460,57 @@ static void refused(void **state)
 	assert_int_equal(rig_post(r, 0, &s, 0, 65160), 0);
 	ixgbe_tx_kick(&r->ix.txq[0]);
 	rig_complete(r, 0, 51, 100);
+	rig_no_violation(r);
+	rig_close(r);
+	free(r);
+}
+
+/* Plain frames in batches: round the ring many times, as they are in memory; what is no frame stays. */
+static void frames(void **state)
+{
+	struct rig *r = rig_new();
+	struct ixgbe_buf buf[48];
+	struct ixgbe_txq *q;
+	u32 sent = 0;
+
+	(void)state;
+	r->cfg = ixgbe_default_config;
+	r->cfg.tx_ring = 64;
+	rig_open(r);
+	q = &r->ix.txq[0];
+	for (u32 i = 0; i < 4096; i++)
+		r->arena.base[i] = (i * 2654435761u) >> 24;
+	for (u32 round = 0; round < 40; round++) {
+		u32 n = 1 + round * 7 % ARRAY_SIZE(buf);
+
+		for (u32 i = 0; i < n; i++)
+			buf[i] = (struct ixgbe_buf){ r->arena.iova + round * 31 + i,
+						     60 + (round * 131 + i * 17) % 1455 };
+		assert_int_equal(ixgbe_tx_post_frames(q, buf, n), n);
+		ixgbe_tx_kick(q);
+		rig_complete(r, 0, n, 10);
+		rig_run_us(r, 100);
+		assert_int_equal(r->nr_frames, sent + n);
+		for (u32 i = 0; i < n; i++, sent++) {
+			assert_int_equal(r->frame[sent].f.len, buf[i].len);
+			assert_memory_equal(r->frame[sent].data, r->arena.base + round * 31 + i,
+					    buf[i].len);
+		}
+	}
+	/* A full ring takes what it has room for, a frame that is none ends the batch. */
+	for (u32 i = 0; i < ARRAY_SIZE(buf); i++)
+		buf[i] = (struct ixgbe_buf){ r->arena.iova, 1514 };
+	assert_int_equal(ixgbe_tx_post_frames(q, buf, 48), 48);
+	assert_int_equal(ixgbe_tx_post_frames(q, buf, 48), 15);
+	assert_int_equal(ixgbe_tx_post_frames(q, buf, 1), 0);
+	ixgbe_tx_kick(q);
+	rig_complete(r, 0, 63, 10);
+	buf[3].len = 1515;
+	buf[5].len = 16;
+	assert_int_equal(ixgbe_tx_post_frames(q, buf, 9), 3);
+	assert_int_equal(ixgbe_tx_post_frames(q, buf + 5, 9), 0);
+	ixgbe_tx_kick(q);
+	rig_complete(r, 0, 3, 10);
 	rig_no_violation(r);
 	rig_close(r);
 	free(r);
@@ -540,7 +598,7 @@ int main(void)
 		cmocka_unit_test(loopback),	  cmocka_unit_test(receive_limits),
 		cmocka_unit_test(gives_up),	  cmocka_unit_test(refused),
 		cmocka_unit_test(plain_between),  cmocka_unit_test(deterministic),
-		cmocka_unit_test(identification),
+		cmocka_unit_test(identification), cmocka_unit_test(frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
