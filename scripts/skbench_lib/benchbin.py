@@ -34,6 +34,10 @@ class BenchFailed(UserError):
         super().__init__(text, FAILED)
 
 
+class Refused(UserError):
+    """The binary takes no such case: a wrong name, or values that do not go together."""
+
+
 class NotPossible(Exception):
     """The machine cannot run this case; the text is the binary's own reason."""
 
@@ -84,7 +88,7 @@ class BenchBinary:
         if ended.status == IMPOSSIBLE:
             raise NotPossible(said or "the bench binary gave no reason")
         if ended.status == USAGE:
-            raise UserError(f"{about}{said or 'refused by the bench binary'}")
+            raise Refused(f"{about}{said or 'refused by the bench binary'}")
         if ended.timed_out or ended.status != 0:
             raise BenchFailed(f"{case or self.name}: {ended.why(self.time_limit_s)}{': ' + said if said else ''}; "
                               f"command: {shown}")

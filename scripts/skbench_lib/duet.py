@@ -63,10 +63,11 @@ class Measured:
         self.last_loss = None
         self.impossible = False
 
-    def refuse(self, reason):
-        """The machine cannot run it."""
+    def refuse(self, reason, why="not possible here"):
+        """The machine cannot run it, or none can."""
         self.impossible = True
-        self.status, self.reason, self.stopped = UNMEASURED, f"not possible here: {reason}", "not possible"
+        reason = str(reason).split(f" {self.key}: ", 1)[-1]  # the row names the case
+        self.status, self.reason, self.stopped = UNMEASURED, f"{why}: {reason}", "not possible"
 
     def judge_losses(self):
         """Gives the cell up if too many of its processes came back unmeasured."""
@@ -266,6 +267,9 @@ class Survey(Turns):
                 cell.n = self.calibrate(cell)
         except benchbin.NotPossible as error:
             cell.refuse(error)
+            return
+        except benchbin.Refused as error:  # one value of a sweep; the others are measured
+            cell.refuse(error, "no such case")
             return
         answer, pad = self._sample(cell, cell.side)
         if answer is not None:

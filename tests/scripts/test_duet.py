@@ -198,6 +198,21 @@ class Rules(unittest.TestCase):
         run([lost], lambda label, number: benchmark_lost())
         self.assertRegex(duet.judge_control(lost)[1], "^unmeasured: 15 of 15")
 
+    def test_survey_measures_beside_what_is_no_case(self):
+        cells = [duet.SurveyCell(duet.Side(None, f"s/c{i}", "single"), 7) for i in range(2)]
+
+        def calibrate(c):
+            if c.key == "s/c0":
+                raise benchbin.Refused("bench: s/c0: no frag is left for the head: ask for one less")
+            return 10
+
+        engine = duet.Survey(cells, random.Random(1), calibrate, sampler=Scripted(lambda label, number: 1000.0))
+        engine.run()
+        self.assertIsNone(engine.failure)
+        self.assertEqual([(len(c.samples), c.stopped, c.status) for c in cells],
+                         [(0, "not possible", duet.UNMEASURED), (7, "samples", duet.OK)])
+        self.assertEqual(cells[0].reason, "no such case: no frag is left for the head: ask for one less")
+
     def test_survey(self):
         cells = [duet.SurveyCell(duet.Side(None, f"s/c{i}", "single"), 7) for i in range(3)]
         sampler = Scripted(lambda label, number: 1000.0)
