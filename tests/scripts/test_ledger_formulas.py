@@ -15,6 +15,7 @@ from skbench_lib import casefile, ledger  # noqa: E402
 HEAD = 320  # bytes of headroom of a transmit head
 MEMBER = 64  # linear bytes of a member of a frag_list
 PAGE = 4096
+USER_PAGES = -(-65160 // PAGE)  # that MSG_ZEROCOPY sends from
 EXT = 8 * (1 + 4)  # a header and MPTCP's map, in chunks of 8 bytes
 LARGE = 8192  # objects beyond are blocks of their own in the slub model, under a lock
 # Columns that a formula leaves out must be 0, but locks where pages come and go.
@@ -197,6 +198,13 @@ POOL = {
     "alloc": lambda c: {"page_alloc": pool_pages(c)}, "put": pool_put,
     "hold": lambda c: {"page_get": pool_pages(c)},
     "drop": lambda c: {"page_put": pool_pages(c), "page_free": pool_pages(c)}}
+
+
+def user_blocks(c):
+    """The blocks that the user's pages lie in: a frag each."""
+    return range(0, USER_PAGES, 1 << c.get("order"))
+
+
 class Packet:
     """A packet of the defer experiment: its pages, and the objects that it keeps of those of its segments."""
 
@@ -375,6 +383,11 @@ FORMULAS = {
         "add_first": lambda c: {"rmw_llist": 1},
         "add_more": lambda c: {"rmw_llist": (c.get("nr") - 1) * (2 if c.get("list") == "lfstack" else 1)},
         "del_all": lambda c: {"rmw_llist": 1}},
+    "tcp/tcp_sendmsg_zerocopy": {
+        # Each of the user's pages is pinned; one atomic gives back the pins of those that join the frag of their block.
+        "sendmsg": lambda c: {"page_get": USER_PAGES, "page_put": len(user_blocks(c)) if c.get("order") else 0,
+                              "rmw_uarg": 1, "obj_alloc": 2},
+        "free": lambda c: {"page_put": len(user_blocks(c)), "rmw_uarg": 1, "obj_free": 2}},
     "tcp/lock_sock": {
         "lock": lambda c: {"lock": 1}, "unlock": lambda c: {"lock": int(c.get("how") == "sock")}},
     "tcp/backlog": {
