@@ -29,8 +29,9 @@ class Node:
             (name, kind), rest = path[0], path[1:]
             self.below.setdefault((name, kind), Node(name, kind)).add(rest, weight)
 
-    def depth(self):
-        return 1 + max((node.depth() for node in self.below.values()), default=0)
+    def depth(self, least):
+        """The rows that frames of at least LEAST weight take, this one's included."""
+        return 1 + max((node.depth(least) for node in self.below.values() if node.weight >= least), default=0)
 
 
 def tree(stacks):
@@ -52,7 +53,8 @@ def cut(text, pixels):
 def svg(stacks, title, subtitle, describe):
     """The text of the SVG. DESCRIBE(weight, share): the figures of a frame, for its hover title."""
     root = tree(stacks)
-    rows = root.depth()
+    scale = (WIDTH - 2 * MARGIN) / root.weight if root.weight else 0
+    rows = root.depth(LEAST / scale if scale else 0)
     height = HEAD + rows * ROW + MARGIN
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
            f'viewBox="0 0 {WIDTH} {height}" font-family="monospace" font-size="11">',
@@ -63,7 +65,7 @@ def svg(stacks, title, subtitle, describe):
            f"{escape(cut(title, (WIDTH - 2 * MARGIN) * 11 / 15))}</text>",
            f'<text x="{MARGIN}" y="42" fill="#333333">{escape(cut(subtitle, WIDTH - 2 * MARGIN))}</text>']
     if root.weight:
-        _draw(out, root, MARGIN, (WIDTH - 2 * MARGIN) / root.weight, HEAD + (rows - 1) * ROW, root.weight, describe)
+        _draw(out, root, MARGIN, scale, HEAD + (rows - 1) * ROW, root.weight, describe)
     out.append("</svg>")
     return "\n".join(out) + "\n"
 

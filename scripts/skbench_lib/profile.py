@@ -18,6 +18,8 @@ from . import annotate, benchbin, build, children, files, flame, instructions, p
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, OK, UserError
 from .ledger import wrap
 
+# How skb-prof's reason begins where the name is wrong, and not the machine.
+MISSPELT = r"no such event|its modifier|PMU/TERMS/|a term of|the PMU .* has no event or term"
 SCHEMA = "skbench-profile-1"
 BATCH_S = 0.02  # long batches: switching counters on and off costs as much as thousands of operations
 CALIBRATED_S = 200e-6
@@ -139,6 +141,8 @@ def record(request, binary, traced, prof, folder):
         bench = Bench(binary, request.case, request.cpus, n, batches)
         progress.say("counting")
         counters, sample = count(prof, bench, request.events)
+        if request.events is not None:
+            check_names(counters, request.events)
         probe = probe_of(prof)
         profile = sampling = None
         if probe["event"] is None:
@@ -231,6 +235,15 @@ def count(prof, bench, events):
     if counters is None or sample is None or (ended.status and ended.status != IMPOSSIBLE):
         raise failed(bench, "under skb-prof it", ended)
     return counters, sample
+
+
+def check_names(counters, given):
+    """Refuses a list that nobody could count anywhere; what only this machine cannot count has its reason."""
+    if not counters["events"]:
+        raise UserError(f"--events '{given}': names no event")
+    for event in counters["events"]:
+        if event["reason"] and re.match(MISSPELT, event["reason"]):
+            raise UserError(f"--events {event['name']}: {event['reason']}")
 
 
 def probe_of(prof):

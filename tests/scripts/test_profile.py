@@ -133,6 +133,8 @@ class Flame(unittest.TestCase):
     def test_narrow_frames(self):
         text, _ = self.svg({("r", ("wide", False)): 1000000, ("r", ("tiny_function", False)): 1})
         self.assertNotIn("tiny_function", text)
+        # What is not drawn takes no row.
+        self.assertEqual(text, self.svg({("r", ("wide", False)): 1000000, ("r",): 1})[0])
         self.assertEqual(flame.cut("a_long_function", 50), "a_lo..")
         self.assertEqual(flame.cut("a_long_function", 20), "")
 
@@ -350,6 +352,17 @@ class Session(unittest.TestCase):
         self.assertIn("perf_event_mlock_kb is 516 KB", found["sampling"]["reason"])
         self.assertEqual(found["counters"]["events"][0]["value"], 500000)
         self.assertEqual({path.name for path in folder.iterdir()}, {"session.json", "report.txt"})
+
+    def test_an_event_that_nobody_could_count(self):
+        prof = self.scripted("value=1", "value=1")
+        for given, says in (("cycles,cycels", "--events cycels: no such event; the nearest names are cycles, "),
+                            ("cycles:x", "--events cycles:x: its modifier is neither :u nor :k"),
+                            ("nopmu/", "--events nopmu/: PMU/TERMS/ is needed"), (",", "--events ',': names no event")):
+            with self.subTest(given):
+                done = self.profile("self/setup", "--events", given, "--out", str(self.path / "none"), prof=prof)
+                self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertFalse((self.path / "none").exists())
 
     def test_lines_by_the_traced_build(self):
         bench = mock.Mock(case="self/falsely")
