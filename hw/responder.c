@@ -43,6 +43,7 @@ int responder_init(struct responder *r, struct model_82599 *m, const struct resp
 		snprintf(err, errlen, "no memory for %u segments on their way", RESPONDER_WINDOW);
 		return -ENOMEM;
 	}
+	r->first_seq = seq;
 	peer_init(&r->peer, p->policy, p->k, seq);
 	return 0;
 }
@@ -96,6 +97,8 @@ static void arrives(void *ctx)
 	struct responder *r = ctx;
 	const struct flow_segment s = r->way[r->head++ % RESPONDER_WINDOW];
 
+	if (r->p.again && s.seq == r->first_seq)
+		peer_init(&r->peer, r->p.policy, r->p.k, s.seq);
 	if (s.seq != r->peer.rcv_nxt || !s.payload) {
 		complain(r, "out of order", &s);
 		return;

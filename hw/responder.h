@@ -22,6 +22,7 @@ struct responder_params {
 	enum peer_policy policy;
 	u32 k; /* segments to an ACK */
 	u32 queue; /* receive queue of the ACKs */
+	bool again; /* a segment like the first begins the connection anew */
 };
 
 struct responder {
@@ -32,7 +33,7 @@ struct responder {
 	u64 out_ps, back_ps, ack_wire_ps, last_in_ps, ack_free_ps, timer_ps, rng;
 	struct flow_segment *way; /* segments on their way, a ring */
 	u32 head, tail;
-	u32 segments, acks;
+	u32 first_seq, segments, acks;
 	char wrong[160]; /* the first frame that was not as it should be; "" */
 };
 

@@ -2,6 +2,7 @@
 #include "hw/cmd/device.h"
 #include "hw/cmd/cmd.h"
 #include "hw/vfio/vfio.h"
+#include "hw/vfu/client.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,6 +35,12 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 	*dev = NULL;
 	if (!strcmp(c->name, "model"))
 		return 0;
+	if (!strncmp(c->name, "vfio-user:", 10) || strchr(c->name, '/')) {
+		ret = vfu_open(*c->name == 'v' ? c->name + 10 : c->name, dev, err, sizeof(err));
+		if (ret)
+			cmd_error(CMD_IMPOSSIBLE, "%s", err);
+		return ret;
+	}
 	ret = sysfs_read_port(&env, c->name, &port, err, sizeof(err));
 	if (!ret && !port.id) {
 		ret = -ENODEV;

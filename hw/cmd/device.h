@@ -6,7 +6,7 @@
 #include "hw/nicdev.h"
 
 struct device_choice {
-	const char *name; /* "model" or a PCI address */
+	const char *name; /* "model", a PCI address, or "vfio-user:PATH" */
 	const char *vfio; /* group, cdev, noiommu; NULL: what there is */
 	bool unsafe_noiommu; /* --enable-unsafe-noiommu was given */
 };

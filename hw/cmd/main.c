@@ -17,6 +17,7 @@ static const struct {
 	{ "list", cmd_list, "the ports of this machine, and what keeps them from being used" },
 	{ "bind", cmd_bind, "give a port to vfio-pci" },
 	{ "unbind", cmd_unbind, "give it back to its driver" },
+	{ "serve", cmd_serve, "the model for another process, by vfio-user on a socket" },
 };
 
 int cmd_error(int status, const char *fmt, ...)

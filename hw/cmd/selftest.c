@@ -13,6 +13,8 @@ static const char usage[] =
 	"does anything that an 82599 would punish.\n\n"
 	"  --device model     the model of an 82599 in this process (default)\n"
 	"  --device BDF       a port that is bound to vfio-pci (skbench hw bind)\n"
+	"  --device vfio-user:PATH\n"
+	"                     one that another process serves (skbench hw serve)\n"
 	"  --vfio HOW         group, cdev or noiommu; without it cdev if there is one, else group\n"
 	"  --seed N           what the model draws its delays from (default 1)\n"
 	"  --json FILE        one JSON object into FILE (- for standard output)\n"

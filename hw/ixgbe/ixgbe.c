@@ -208,6 +208,8 @@ static void flush_transmit_path(struct ixgbe *ix)
 static int reset_once(struct ixgbe *ix, const struct step *s)
 {
 	set_bits(ix, IXGBE_CTRL, 0, IXGBE_CTRL_RST);
+	/* Pushes the posted write in front of it, and is no access to a register. */
+	nicdev_config_read16(ix->dev, PCI_CFG_COMMAND);
 	nicdev_delay_us(ix->dev, MS + 1); /* no access before (4.2.1.6.1) */
 	return wait_bit(ix, IXGBE_CTRL, IXGBE_CTRL_RST, 0, 10, 10 * MS, "CTRL.RST did not clear",
 			s);

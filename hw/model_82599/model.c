@@ -97,6 +97,24 @@ static const struct nicdev_map *iommu_find(const struct model_82599 *m, u64 iova
 	return NULL;
 }
 
+/*
+ * The device writes LEN bytes. Descriptors go by words of 8, the last one last, as their readers
+ * rely on: the process that reads may be another one.
+ */
+static void store(char *to, const u8 *from, u32 len)
+{
+	if (len > 16 || len % 8 || (uintptr_t)to % 8) {
+		memcpy(to, from, len);
+		return;
+	}
+	for (u32 at = 0; at < len; at += 8) {
+		u64 word;
+
+		memcpy(&word, from + at, sizeof(word));
+		__atomic_store_n((u64 *)(to + at), word, __ATOMIC_RELEASE);
+	}
+}
+
 /* Copies between the device and memory; LEN may go over several mappings. */
 static bool iommu_copy(const struct model_82599 *m, u64 iova, u8 *device, u32 len, u32 perm)
 {
@@ -110,7 +128,7 @@ static bool iommu_copy(const struct model_82599 *m, u64 iova, u8 *device, u32 le
 		if (perm == NICDEV_DMA_READ)
 			memcpy(device, map->vaddr + (iova - map->iova), part);
 		else
-			memcpy(map->vaddr + (iova - map->iova), device, part);
+			store(map->vaddr + (iova - map->iova), device, part);
 		iova += part;
 		device += part;
 		len -= part;
@@ -213,7 +231,8 @@ static void irq_fires(void *ctx, u32 arg)
 		*model_reg(m, IXGBE_EICR) &= ~bit;
 	if (*model_reg(m, IXGBE_GPIE) & IXGBE_GPIE_EIAME)
 		*model_reg(m, IXGBE_EIMS) &= ~(*model_reg(m, IXGBE_EIAM) & bit);
-	if (v < m->dev.nr_irqs && write(m->dev.irq_fd[v], &one, sizeof(one)) != sizeof(one))
+	if (v < m->dev.nr_irqs && m->dev.irq_fd[v] >= 0 &&
+	    write(m->dev.irq_fd[v], &one, sizeof(one)) != sizeof(one))
 		m->vt.nomem = true; /* the counter cannot be full */
 }
 
@@ -402,6 +421,11 @@ int model_open(const struct model_params *p, struct model_82599 **out, char *err
 struct nicdev *model_nicdev(struct model_82599 *m)
 {
 	return &m->dev;
+}
+
+u64 model_next_ps(const struct model_82599 *m)
+{
+	return m->vt.nr ? m->vt.heap[0].at_ps : ~0ull;
 }
 
 struct call {

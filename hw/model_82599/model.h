@@ -69,6 +69,9 @@ struct nicdev *model_nicdev(struct model_82599 *m);
  */
 int model_receive(struct model_82599 *m, u64 at_ps, u32 queue, const void *data, u32 len);
 
+/* When something happens next on the device; ~0: nothing will. */
+u64 model_next_ps(const struct model_82599 *m);
+
 /* FN(CTX) runs at AT_PS, not before now: a partner's timers. */
 void model_call_at(struct model_82599 *m, u64 at_ps, void (*fn)(void *ctx), void *ctx);
 

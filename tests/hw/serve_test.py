@@ -1,0 +1,232 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Driver and model in two processes, by vfio-user: it works, and the end of either is told and cleaned up.
+
+SKBENCH_HW names the program. SKB_SEED replays the random bytes.
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["SKBENCH_HW"]
+SECONDS = 60  # until something counts as hung
+VERSION, MAP, INFO = 1, 2, 4
+
+
+def message(command, body, number=1, flags=0, size=None):
+    return struct.pack("<HHIII", number, command, 16 + len(body) if size is None else size, flags, 0) + body
+
+
+HELLO = message(VERSION, struct.pack("<HH", 0, 1) + b'{"capabilities":{}}\0')
+
+
+class Served(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = Path(self.directory.name) / "nic"
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.directory.cleanup()
+
+    def start(self, *words):
+        process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def serve(self, *words):
+        server = self.start("serve", "--socket", self.path, *words)
+        self.assertEqual(server.stdout.readline(), f"serving {self.path}\n")
+        return server
+
+    def ended(self, process, status):
+        out, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, status, out + err)
+        self.assertNotIn("Sanitizer", err)
+        return out, err
+
+    def connected(self, *sent):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(SECONDS)
+        client.connect(str(self.path))
+        for data in sent:
+            client.sendall(data)
+        return client
+
+
+class Together(Served):
+    def test_selftest(self):
+        server = self.serve()
+        out, _ = self.ended(self.start("selftest", "--device", f"vfio-user:{self.path}"), 0)
+        self.assertIn("6 passed, 0 failed", out)
+        out, err = self.ended(server, 0)
+        self.assertIn("0 violations", out)
+        self.assertEqual(err, "")
+        self.assertFalse(self.path.exists())
+
+    def test_a_path_is_enough(self):
+        self.serve()
+        told = json.loads(self.ended(self.start("selftest", "--device", self.path, "--json", "-"), 0)[0])
+        self.assertEqual(told["failed"], 0)
+        self.assertIn("write_back_threshold", [check["name"] for check in told["checks"]])  # with interrupts
+
+    def test_frames_of_the_wire(self):
+        pcap = Path(self.directory.name) / "frames.pcapng"
+        server = self.serve("--pcap", pcap)
+        self.ended(self.start("selftest", "--device", self.path), 0)
+        self.ended(server, 0)
+        self.assertGreater(pcap.stat().st_size, 10_000_000)
+
+
+class Ends(Served):
+    def running(self):
+        """A server and a client in the middle of its work."""
+        server = self.serve("--slow", "2000")
+        client = self.start("selftest", "--device", f"vfio-user:{self.path}")
+        time.sleep(1.5)
+        self.assertIsNone(client.poll())
+        return server, client
+
+    def test_client_is_killed(self):
+        server, client = self.running()
+        client.kill()
+        _, err = self.ended(server, 5)
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assertIn("went away with the device running", err)
+        self.assertFalse(self.path.exists())
+
+    def test_server_is_killed(self):
+        server, client = self.running()
+        server.kill()
+        out, _ = self.ended(client, 5)
+        self.assertIn("gone", out)
+
+    def test_server_is_told_to_stop(self):
+        server, client = self.running()
+        server.terminate()
+        _, err = self.ended(server, 0)
+        self.assertIn("stopped by a signal", err)
+        self.assertFalse(self.path.exists())
+        self.assertIn("gone", self.ended(client, 5)[0])
+
+    def test_server_stops_before_anybody_comes(self):
+        server = self.serve()
+        server.send_signal(signal.SIGINT)
+        self.ended(server, 0)
+        self.assertFalse(self.path.exists())
+
+
+class Strangers(Served):
+    def test_nobody_serves(self):
+        _, err = self.ended(self.start("selftest", "--device", f"vfio-user:{self.path}"), 4)
+        self.assertEqual(len(err.splitlines()), 1)
+        self.assertIn("skbench hw serve", err)
+
+    def test_served_already(self):
+        server = self.serve()
+        _, err = self.ended(self.start("serve", "--socket", self.path), 4)
+        self.assertIn("Address already in use", err)
+        self.assertTrue(self.path.exists())
+        server.terminate()
+        self.ended(server, 0)
+
+    def test_a_client_that_speaks_something_else(self):
+        for sent, says in ((b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "a message says that it has"),
+                           (message(INFO, struct.pack("<I", 16)), "before the version"),
+                           (message(VERSION, struct.pack("<HH", 7, 0)), "version 7.0"),
+                           (HELLO + message(INFO, b"", flags=1), "no command"),
+                           (HELLO + message(INFO, b"", size=15), "15 bytes"),
+                           (HELLO + message(INFO, b"", size=1 << 30), "1073741824 bytes")):
+            with self.subTest(says):
+                server = self.serve()
+                client = self.connected(sent)
+                _, err = self.ended(server, 5)
+                self.assertEqual(len(err.splitlines()), 1, err)
+                self.assertIn(says, err)
+                client.close()
+
+    def test_a_client_that_stops_in_the_middle(self):
+        server = self.serve()
+        client = self.connected(HELLO, message(INFO, bytes(16))[:7])
+        _, err = self.ended(server, 5)
+        self.assertIn("does not come to its end", err)
+        client.close()
+
+    def test_random_bytes(self):
+        seed = int(os.environ.get("SKB_SEED", "1"), 0)
+        print(f"SKB_SEED={seed}")
+        rng = random.Random(seed)
+        for _ in range(40):
+            server = self.serve()
+            data = bytearray(HELLO + b"".join(
+                message(rng.randrange(1, 16), rng.randbytes(rng.choice([0, 4, 16, 20, 32, 200])), number)
+                for number in range(rng.randrange(60))))
+            for _ in range(rng.randrange(20)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            try:
+                self.connected(bytes(data)).close()
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            out, err = server.communicate(timeout=SECONDS)
+            self.assertIn(server.returncode, (0, 5), out + err)
+            self.assertLessEqual(len(err.splitlines()), 3, err)
+            self.assertFalse(self.path.exists())
+
+    def answered(self, *answers):
+        """What selftest says to a server that gives these ANSWERS, each to one message, and then closes."""
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self.path))
+        listener.listen(1)
+
+        def run():
+            peer, _ = listener.accept()
+            for answer in answers:
+                head = peer.recv(16)
+                size = struct.unpack_from("<I", head, 4)[0]
+                peer.recv(size - 16)
+                peer.sendall(answer)
+            peer.close()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        _, err = self.ended(self.start("selftest", "--device", f"vfio-user:{self.path}"), 4)
+        thread.join()
+        listener.close()
+        self.path.unlink()
+        self.assertEqual(len(err.splitlines()), 1, err)
+        return err
+
+    def test_a_server_that_speaks_something_else(self):
+        good = message(VERSION, struct.pack("<HH", 0, 1) + b"{}\0", flags=1)
+        self.assertIn("does not speak vfio-user", self.answered())
+        self.assertIn("does not speak vfio-user", self.answered(b"220 ready for mail\r\n"))
+        self.assertIn("does not speak vfio-user", self.answered(message(VERSION, b"", number=9, flags=1)))
+        self.assertIn("another version", self.answered(message(VERSION, struct.pack("<HH", 3, 0), flags=1)))
+        self.assertIn("no BAR 0", self.answered(good))
+        self.assertIn("no BAR 0", self.answered(good, message(INFO, bytes(8), number=2, flags=1)))
+
+    def test_usage(self):
+        for words in ((), ("--socket",), ("--socket", "x", "--slow", "0"), ("--socket", "x", "--partner", "friend"),
+                      ("--socket", "x", "--ack", "never"), ("--frob",)):
+            out, err = self.ended(self.start("serve", *words), 2)
+            self.assertEqual((out, len(err.splitlines())), ("", 1))
+        self.ended(self.start("serve", "--socket", "/" + "x" * 200), 4)
+        self.assertIn("usage", self.ended(self.start("serve", "--help"), 0)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
