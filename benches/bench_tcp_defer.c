@@ -12,6 +12,8 @@
  *   rate       0 to 1000  Gbit/s of the link; 0: whatever the receiver takes
  *   payload    llc        a ring of 1024 frames: the pages come back while a last cache holds them
  *              dram       a ring of 32768: 128 MB pass before a page comes back
+ *   pages      plain      the page allocator's
+ *              pool       a page_pool's: sk_buffs bring them back (skb/page_pool.h)
  *   load       0 to 1000  packets of other flows, in percent of the stream's own
  *   mode       stream     the window is open as far as the reader has read
  *              rpc        the next packet is sent when the last one was read
@@ -42,6 +44,7 @@
 #include "benches/harness/clock.h"
 
 #include "skb/page_alloc.h"
+#include "skb/page_pool.h"
 #include "skb/skb_defer.h"
 #include "skb/skb_napi.h"
 #include "tcp/rx_ring.h"
@@ -61,6 +64,7 @@
 
 enum shape { SHAPE_HEADER, SHAPE_HEAD_FRAG, SHAPE_MTU4096, SHAPE_BIG, SHAPE_NR };
 enum { CPUS_TWO, CPUS_ONE };
+enum { PAGES_PLAIN, PAGES_POOL };
 enum { READER_STEADY, READER_STOPS };
 enum { MODE_STREAM, MODE_RPC };
 
@@ -68,6 +72,7 @@ static const char *const era_words[] = { "6.1", "6.12", NULL };
 static const char *const variant_words[] = { "inline", "sk_llist", "cpu_list", "node_llist", NULL };
 static const char *const shape_words[] = { "header", "head_frag", "mtu4096", "big", NULL };
 static const char *const payload_words[] = { "llc", "dram", NULL };
+static const char *const pages_words[] = { "plain", "pool", NULL };
 static const char *const mode_words[] = { "stream", "rpc", NULL };
 static const char *const cpus_words[] = { "two", "one", NULL };
 static const char *const reader_words[] = { "steady", "stops", NULL };
@@ -94,6 +99,7 @@ struct defer_ctx {
 	struct proto_memory prot;
 	struct tx_ring tx;
 	struct rx_napi napi;
+	struct page_pool *pool; /* NULL: plain pages */
 	struct rx_flow flow, other;
 	unsigned int segs, load;
 	u32 bytes; /* of payload in a packet */
@@ -200,28 +206,42 @@ static __always_inline void softirq_others(struct defer_ctx *c)
 	c->s.others += bench_ticks() - t;
 }
 
-static __always_inline void softirq_packet(struct defer_ctx *c)
+/* The ring's pages are of a pool: from here to the end what this CPU frees is its owner's. */
+static __always_inline void softirq_packet(struct defer_ctx *c, const bool pool)
 {
+	if (pool)
+		page_pool_poll_begin(c->pool);
 	c->fn.poll(&c->napi, &c->flow, c->segs, true);
 	c->s.taken++;
 	if (unlikely(c->load))
 		softirq_others(c);
+	if (pool)
+		page_pool_poll_end(c->pool);
 }
 
-static void span_softirq(void *arg, u64 n)
+static __always_inline void do_softirq(struct defer_ctx *c, u64 n, const bool pool)
 {
-	struct defer_ctx *c = arg;
 	struct span_clock k;
 
 	inet_rcu_attach();
 	span_begin(&k);
 	for (u64 left = n * PACKETS; left; left--) {
 		bench_wait_until(arrived(c));
-		softirq_packet(c);
+		softirq_packet(c, pool);
 	}
 	span_end(&k, &c->s.sum, n * PACKETS);
 	inet_rcu_detach();
 	c->s.packets += n * PACKETS;
+}
+
+static void span_softirq(void *arg, u64 n)
+{
+	do_softirq(arg, n, false);
+}
+
+static void span_softirq_pool(void *arg, u64 n)
+{
+	do_softirq(arg, n, true);
 }
 
 /* One read of at most LEFT bytes; what it took. */
@@ -251,9 +271,8 @@ static void span_reader(void *arg, u64 n)
 }
 
 /* Both on one CPU: the softirq takes what has come, at most a budget; then the reader reads it. */
-static void span_both(void *arg, u64 n)
+static __always_inline void do_both(struct defer_ctx *c, u64 n, const bool pool)
 {
-	struct defer_ctx *c = arg;
 	u64 packets = n * PACKETS, left = packets * c->bytes, taken = 0;
 	struct span_clock k;
 
@@ -263,13 +282,23 @@ static void span_both(void *arg, u64 n)
 		if (taken < packets)
 			bench_wait_until(arrived(c));
 		for (int budget = 4; budget && taken < packets && arrived(c); budget--, taken++)
-			softirq_packet(c);
+			softirq_packet(c, pool);
 		for (u32 got = 1; left && got; left -= got)
 			got = reader_recv(c, left, MSG_DONTWAIT);
 	}
 	span_end(&k, &c->s.sum, packets);
 	inet_rcu_detach();
 	c->s.packets += packets;
+}
+
+static void span_both(void *arg, u64 n)
+{
+	do_both(arg, n, false);
+}
+
+static void span_both_pool(void *arg, u64 n)
+{
+	do_both(arg, n, true);
 }
 
 /* [era is 6.12][variant] */
@@ -326,13 +355,14 @@ static void flush_all(struct defer_ctx *c)
 				     this_softnet());
 }
 
-/* Pages that somebody holds. */
-static size_t pages_out(void)
+/* Pages that somebody holds; of a pool's, which keeps its own, destroying it tells. */
+static size_t pages_out(const struct defer_ctx *c)
 {
 	struct zone_stats z;
 
 	zone_stats(numa_node_id(), &z);
-	return z.nr_pages - z.nr_free - z.nr_pcp;
+	return z.nr_pages - z.nr_free - z.nr_pcp -
+	       (c->pool ? (size_t)page_pool_inflight(c->pool) : 0);
 }
 
 static int check_bytes(struct defer_ctx *c, u32 seq, u32 len, char *err, size_t errlen)
@@ -357,7 +387,7 @@ static int check_turn(struct defer_ctx *c, unsigned int nr, bool two, char *err,
 
 	for (unsigned int i = 0; i < nr; i++) {
 		dma(c);
-		softirq_packet(c);
+		softirq_packet(c, c->pool);
 	}
 	if (tcp_rx_check(&c->sk, err, errlen))
 		return -1;
@@ -392,7 +422,7 @@ static int defer_check(void *arg, bool two, char *err, size_t errlen)
 	c->s.sent = c->s.taken;
 	c->s.sent_seq = c->flow.seq;
 	flush_all(c);
-	pages = pages_out();
+	pages = pages_out(c);
 	other = stat(c, TCP_MIB_FREE_LOCKED_OTHER);
 	last = stat(c, TCP_MIB_FREE_LOCKED_LAST);
 	for (unsigned int t = 0; t < CHECK_TURNS && !ret; t++)
@@ -412,11 +442,11 @@ static int defer_check(void *arg, bool two, char *err, size_t errlen)
 			 (unsigned long long)other, (unsigned long long)last);
 		return -1;
 	}
-	if (pages_out() != pages || c->napi.refused != c->s.nr_others) {
+	if (pages_out(c) != pages || c->napi.refused != c->s.nr_others) {
 		snprintf(err, errlen,
 			 "%zu pages held, not %zu; %llu packets without a socket, not %llu "
 			 "(sent up to %u)",
-			 pages_out(), pages, (unsigned long long)c->napi.refused,
+			 pages_out(c), pages, (unsigned long long)c->napi.refused,
 			 (unsigned long long)c->s.nr_others, sent_seq);
 		return -1;
 	}
@@ -440,7 +470,7 @@ static void phase_deliver(void *arg)
 {
 	struct defer_ctx *c = arg;
 
-	c->fn.poll(&c->napi, &c->flow, c->segs, true);
+	softirq_packet(c, c->pool);
 }
 
 static void phase_eat(void *arg)
@@ -454,7 +484,13 @@ static void phase_eat(void *arg)
 
 static void phase_free(void *arg)
 {
-	flush_all(arg);
+	struct defer_ctx *c = arg;
+
+	if (c->pool)
+		page_pool_poll_begin(c->pool);
+	flush_all(c);
+	if (c->pool)
+		page_pool_poll_end(c->pool);
 }
 
 static void phase_read(void *arg)
@@ -569,6 +605,8 @@ static void defer_teardown(void *arg)
 		tcp_sock_destroy(c->era, &c->sk);
 	}
 	rx_napi_exit(c->era, &c->napi);
+	/* Everybody has let go of the pool's pages by now. */
+	BUG_ON(c->pool && page_pool_destroy(c->pool));
 	net_exit(&c->net);
 	inet_rcu_detach();
 	napi_cache_drain();
@@ -589,6 +627,38 @@ static size_t defer_pages(const struct bench_args *args)
 	size_t window = (size_t)bench_arg(args, "window") * 1024 / 1448;
 
 	return ring_size(args) + window + 2 * SKB_DEFER_MAX_DEFAULT * segs + 4096;
+}
+
+static struct page *pool_get(void *pool)
+{
+	return page_pool_alloc_pages(pool);
+}
+
+static void pool_put(void *pool, struct page *page)
+{
+	page_pool_put_page(pool, page, false);
+}
+
+/* The ring, filled from a pool as drivers have it: with as many slots as the ring has frames, at most. */
+static int make_ring(struct defer_ctx *c, const struct bench_args *args)
+{
+	enum shape shape = bench_arg(args, "shape");
+	const struct page_pool_params params = {
+		.pool_size = min(ring_size(args), (u32)PP_RING_MAX),
+		.nid = NUMA_NO_NODE,
+	};
+	struct rx_pages from = { pool_get, pool_put, NULL, true };
+
+	if (bench_arg(args, "pages") == PAGES_POOL) {
+		int ret = page_pool_create(&params, &c->pool);
+
+		if (ret)
+			return ret;
+		from.ctx = c->pool;
+		rx_pages_prime(shapes[shape].driver, &c->flow);
+	}
+	return rx_napi_init(c->era, &c->napi, &c->net, shapes[shape].driver, ring_size(args),
+			    c->pool ? &from : NULL, shapes[shape].gro_max_size);
 }
 
 static int make(struct defer_ctx *c, const struct bench_args *args)
@@ -617,8 +687,7 @@ static int make(struct defer_ctx *c, const struct bench_args *args)
 	tcp_rx_init(c->era, SOCK_WAIT_SPIN, &c->sk, &c->net, RCVBUF);
 	ret = inet_hash(&c->net, &c->sk, &c->flow.tuple);
 	if (!ret)
-		ret = rx_napi_init(c->era, &c->napi, &c->net, shapes[shape].driver, ring_size(args),
-				   NULL, shapes[shape].gro_max_size);
+		ret = make_ring(c, args);
 	if (ret)
 		return ret;
 	rx_ring_prime(&c->napi, &c->flow);
@@ -674,7 +743,8 @@ static int defer_prepare(const struct bench_args *args, struct bench_case *out, 
 	*out = (struct bench_case){
 		.ctx = c,
 		.nr_roles = 2,
-		.role = { { "softirq", span_softirq }, { "reader", span_reader } },
+		.role = { { "softirq", c->pool ? span_softirq_pool : span_softirq },
+			  { "reader", span_reader } },
 		.bytes_per_op = (u64)PACKETS * bytes,
 		.pipeline = true,
 		.by_wall = true,
@@ -685,7 +755,7 @@ static int defer_prepare(const struct bench_args *args, struct bench_case *out, 
 	};
 	if (bench_arg(args, "cpus") == CPUS_ONE) {
 		out->nr_roles = 1;
-		out->role[0] = (struct bench_role){ "both", span_both };
+		out->role[0] = (struct bench_role){ "both", c->pool ? span_both_pool : span_both };
 		out->check = check_one;
 		out->ledger = NULL; /* the ledger's reader is another CPU */
 	}
@@ -700,6 +770,7 @@ static const struct bench_key defer_keys[] = {
 	{ "rate", NULL, 0, 1000, "100", "100", "Gbit/s of the link; 0: what the receiver takes" },
 	{ "payload", payload_words, 0, 0, "llc", "llc",
 	  "where the payload lies when it is copied" },
+	{ "pages", pages_words, 0, 0, "plain", "plain", "where the ring's pages come from" },
 	{ "load", NULL, 0, 1000, "0", "0", "other flows' packets, in percent of the stream's" },
 	{ "mode", mode_words, 0, 0, "stream", "stream", "when the next packet is sent" },
 	{ "read_size", NULL, 1024, 1 << 22, "131072", "131072", "bytes that a read asks for" },

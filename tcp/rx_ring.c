@@ -326,7 +326,8 @@ static void prime_page(const struct page *page, const u8 *frame, enum rx_driver 
 		       TCP_WIRE_BYTES);
 }
 
-void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow)
+/* What a NIC would have written before the payload of every frame of FLOW's. */
+static void first_frame(u8 frame[TCP_WIRE_BYTES], const struct rx_flow *flow)
 {
 	struct tcp_segment seg = {
 		.saddr = flow->tuple.saddr,
@@ -339,17 +340,19 @@ void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow)
 		.len = flow->mss,
 		.flags = TCPHDR_ACK,
 	};
+
+	tcp_build_frame(frame, &seg);
+}
+
+void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow)
+{
 	struct page *all = NULL, *page, *next;
 	u8 frame[TCP_WIRE_BYTES];
 
-	tcp_build_frame(frame, &seg);
-	for (u32 i = n->ring.next; i != n->ring.posted; i++)
-		prime_page(n->ring.page[i & n->ring.mask], frame, n->driver);
-	for (u32 i = 0; n->ring.header && i <= n->ring.mask; i++)
-		memcpy(n->ring.header[i], frame, TCP_WIRE_BYTES);
+	first_frame(frame, flow);
 	/* A page that is in nobody's hands: its first word links it. */
 	while ((page = alloc_pages(0))) {
-		prime_page(page, frame, n->driver);
+		prime_page(page, frame, driver);
 		page->pp_pad = (unsigned long)all;
 		all = page;
 	}
@@ -357,4 +360,16 @@ void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow)
 		next = (struct page *)page->pp_pad;
 		put_page(page);
 	}
+}
+
+void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow)
+{
+	u8 frame[TCP_WIRE_BYTES];
+
+	first_frame(frame, flow);
+	for (u32 i = n->ring.next; i != n->ring.posted; i++)
+		prime_page(n->ring.page[i & n->ring.mask], frame, n->driver);
+	for (u32 i = 0; n->ring.header && i <= n->ring.mask; i++)
+		memcpy(n->ring.header[i], frame, TCP_WIRE_BYTES);
+	rx_pages_prime(n->driver, flow);
 }

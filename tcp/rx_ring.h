@@ -84,9 +84,15 @@ int rx_napi_init(enum skb_era era, struct rx_napi *n, struct net *net, enum rx_d
 void rx_napi_exit(enum skb_era era, struct rx_napi *n);
 
 /*
- * Writes FLOW's headers into every free page of the calling CPU's node and every buffer of N, so
- * that a frame of any page is one of FLOW's. A frame of another flow has its ports rewritten as it
- * comes. Takes the whole zone for a moment: for the start.
+ * Writes FLOW's headers into every free page of the calling CPU's node, where a frame of DRIVER's
+ * has them. Takes the whole zone for a moment: for the start. What a page_pool holds by then is not
+ * free: this comes before such a ring is filled.
+ */
+void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow);
+
+/*
+ * The same, and every page and buffer of N, so that a frame of any page is one of FLOW's. A frame of
+ * another flow has its ports rewritten as it comes.
  */
 void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow);
 

@@ -26,6 +26,8 @@ def add_parser(subparsers):
                     "one that the bottlenecks predict. docs/defer.md tells how to read it.")
     parser.add_argument("--variant", default="sk_llist", metavar="V", help="against inline: sk_llist (default), cpu_list "
                                                                            "or node_llist")
+    parser.add_argument("--alloc", default="slub", metavar="A", help="of sk_buffs and heads: slub (default) or jemalloc")
+    parser.add_argument("--pages", default="plain", metavar="P", help="of the ring: plain (default), or pool, a page_pool's")
     parser.add_argument("--filter", metavar="RE", help="only points that match, as in mtu4096/rate:200")
     parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (300)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs (default: random)")
@@ -33,8 +35,8 @@ def add_parser(subparsers):
     parser.set_defaults(func=main)
 
 
-def case(variant, point):
-    return f"tcp/defer/variant:{variant}/{point}"
+def case(variant, point, memory):
+    return f"tcp/defer/variant:{variant}/{point}/{memory}"
 
 
 def predict(reader, softirq, wire, locked, moved):
@@ -93,8 +95,8 @@ def point_entry(cell, probes):
 WIDTHS = (-7, -8, -6, -7, -6, -18, -10)
 
 
-def render(variant, entries):
-    lines = [f"defer  {variant} over inline, us a packet of the baseline"]
+def render(variant, memory, entries):
+    lines = [f"defer  {variant} over inline, {memory}, us a packet of the baseline"]
     lines += table.row(["reader", "softirq", "wire", "locked", "moved", "measured", "predicted"], WIDTHS)
     for entry in entries:
         lines.append(f"  {entry['point']}")
@@ -125,22 +127,24 @@ def main(args):
     chosen = [point for point in POINTS if options.expression(args.filter).search(point)]
     if not chosen:
         raise UserError(f"no point matches --filter {args.filter}: {', '.join(POINTS)}")
+    alloc = options.one_of(args.alloc, "--alloc", ("slub", "jemalloc"))
+    memory = f"pages:{options.one_of(args.pages, '--pages', ('plain', 'pool'))}/alloc:{alloc}"
     budget_s = BUDGET_S if args.budget is None else options.seconds(args.budget)
     seed = run.seed_from(args.seed)
     directory = run.bench_directory()
     plain, probe = run.need(directory, "bench_tcp"), run.need(directory, "bench_tcp_probe")
-    cells = [duet.Cell(point, duet.Side(plain, case("inline", point), "inline"),
-                       duet.Side(plain, case(variant, point), variant), 1, max_pairs=PAIRS) for point in chosen]
-    probes = [duet.SurveyCell(duet.Side(probe, case("inline", point), "single"), PROBES) for point in chosen]
+    cells = [duet.Cell(point, duet.Side(plain, case("inline", point, memory), "inline"),
+                       duet.Side(plain, case(variant, point, memory), variant), 1, max_pairs=PAIRS) for point in chosen]
+    probes = [duet.SurveyCell(duet.Side(probe, case("inline", point, memory), "single"), PROBES) for point in chosen]
     with run.stoppable():
         engine = measure(cells, probes, seed, budget_s)
     entries = [point_entry(cell, [answer for answer, _ in taken.samples]) for cell, taken in zip(cells, probes)]
     if engine.failure:
         sys.stderr.write(f"skbench: {engine.failure}\n")
     out = files.text_stream(args.json)
-    out.write("\n".join(render(variant, entries)) + "\n")
+    out.write("\n".join(render(variant, memory, entries)) + "\n")
     if args.json is not None:
-        files.write_json(args.json, {"schema": "skbench-regime-1", "variant": variant, "seed": seed,
+        files.write_json(args.json, {"schema": "skbench-regime-1", "variant": variant, "memory": memory, "seed": seed,
                                      "fingerprint": fingerprint.take(plain.context())["fp8"], "points": entries})
     if engine.interrupted:
         return INTERRUPTED

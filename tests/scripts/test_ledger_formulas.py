@@ -217,6 +217,8 @@ class Packet:
         self.made = 0 if linear else self.pages  # heads, one a segment
         self.bytes = self.pages * (4096 if shape == "mtu4096" else 1448)
         self.copied = 66 * self.made  # headers
+        self.pool = c.get("pages") == "pool"
+        self.cached = self.pool and c.looks  # an sk_buff's pages reach the owner's cache in 6.12, the ring's lock before
 
 
 def some(least, step):
@@ -239,15 +241,20 @@ def taking(variant):
 
 
 def freeing(p, own):
-    """A packet's memory; OWN: by the CPU that made it, whose objects then cost no atomic."""
+    """A packet's memory; OWN: by the CPU that made it, whose objects then cost no atomic, and no lock to its pool."""
     objects = p.shells + p.heads
-    return {"page_put": p.pages, "page_free": p.pages, "obj_free": objects,
-            "rmw_slab": 0 if own else tuple(range(objects + 1))}
+    pages = {"lock": 0 if own and p.cached else p.pages} if p.pool else {"page_put": p.pages, "page_free": p.pages}
+    return {**pages, "obj_free": objects, "rmw_slab": 0 if own else tuple(range(objects + 1))}
+
+
+def plus(cost, more):
+    """The sum of two costs; a column of both is a number in each."""
+    return {**cost, **more, **{column: cost[column] + more[column] for column in cost.keys() & more.keys()}}
 
 
 def deliver(c):
     p = Packet(c)
-    return {"page_alloc": p.pages, "obj_alloc": some(p.made, 16), "obj_free": some(p.made - p.heads, 32),
+    return {"page_alloc": 0 if p.pool else p.pages, "obj_alloc": some(p.made, 16), "obj_free": some(p.made - p.heads, 32),
             "bytes_copied": p.copied, "lock": 1, "rmw_wmem": 1, **some_day("rmw_mem", "rmw_slab")}
 
 
@@ -261,7 +268,7 @@ def free_deferred(c):
     p, variant = Packet(c), c.get("variant")
     if variant == "inline":
         return {}
-    freed = {**freeing(p, True), **taking(variant)}
+    freed = plus(freeing(p, True), taking(variant))
     if variant != "sk_llist":  # the first shell goes to the CPU's cache
         freed["obj_free"] = some(p.shells + p.heads - 1, 32)
     return freed

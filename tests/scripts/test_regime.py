@@ -57,7 +57,7 @@ class Point(unittest.TestCase):
         self.assertLess(entry["lo"], entry["measured"] + 1e-9)
         off = regime.point_entry(cell_of([(inline, answer(4.0, 4, 4, free_softirq=1.0))] * 7), [probe])
         self.assertFalse(off["agrees"])
-        text = "\n".join(regime.render("sk_llist", [entry, off]))
+        text = "\n".join(regime.render("sk_llist", "pages:plain/alloc:slub", [entry, off]))
         self.assertIn("0.833", text)
         self.assertEqual(sum(line.endswith(" !") for line in text.splitlines()), 1)
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
@@ -67,7 +67,7 @@ class Point(unittest.TestCase):
         cell.refuse("two CPUs are needed, one is there")
         entry = regime.point_entry(cell, [])
         self.assertIsNone(entry["predicted"])
-        self.assertIn("two CPUs are needed", " ".join(regime.render("sk_llist", [entry])))
+        self.assertIn("two CPUs are needed", " ".join(regime.render("sk_llist", "pages:pool/alloc:jemalloc", [entry])))
 
 
 class Report(unittest.TestCase):
@@ -94,7 +94,8 @@ class Report(unittest.TestCase):
 class Command(unittest.TestCase):
     def test_bad_input(self):
         for arguments, word in ((["--variant", "inline"], "--variant"), (["--filter", "nowhere"], "no point"),
-                                (["--filter", "("], "regular"), (["--budget", "0"], "--budget")):
+                                (["--filter", "("], "regular"), (["--budget", "0"], "--budget"),
+                                (["--alloc", "glibc"], "--alloc"), (["--pages", "huge"], "--pages")):
             with self.subTest(arguments), contextlib.redirect_stderr(io.StringIO()) as err:
                 self.assertEqual(cli.main(["regime", *arguments]), 2)
                 self.assertIn(word, err.getvalue())

@@ -4,6 +4,7 @@
  * the drivers, to the socket that it is for; pages that stay in the ring as long as it is; what
  * merges and what ends a packet; nothing left.
  */
+#include "skb/page_pool.h"
 #include "skb/skb_defer.h"
 #include "skb/skb_napi.h"
 #include "tcp/rx_ring.h"
@@ -27,7 +28,7 @@ static size_t pages_before;
 static const u16 mss_of[RX_DRIVER_NR] = { 1448, 4096, 1448 };
 static const unsigned int segs_of[RX_DRIVER_NR] = { 45, 15, 45 };
 
-static void start_all(enum skb_era era, enum rx_driver driver)
+static void start_from(enum skb_era era, enum rx_driver driver, const struct rx_pages *from)
 {
 	pages_before = model_pages_in_use();
 	memset(&prot, 0, sizeof(prot));
@@ -43,9 +44,15 @@ static void start_all(enum skb_era era, enum rx_driver driver)
 	stranger = flow;
 	stranger.tuple.sport = 0x1234;
 	assert_int_equal(inet_hash(&net, &sk, &flow.tuple), 0);
+	rx_pages_prime(driver, &flow); /* before a pool holds some */
 	assert_int_equal(
-		rx_napi_init(era, &napi, &net, driver, RX_RING_MIN, NULL, GRO_LEGACY_MAX_SIZE), 0);
+		rx_napi_init(era, &napi, &net, driver, RX_RING_MIN, from, GRO_LEGACY_MAX_SIZE), 0);
 	rx_ring_prime(&napi, &flow);
+}
+
+static void start_all(enum skb_era era, enum rx_driver driver)
+{
+	start_from(era, driver, NULL);
 }
 
 static void end_all(enum skb_era era)
@@ -232,6 +239,51 @@ static void as_deep_as_the_ring(void **state)
 	end_all(ERA_6_12);
 }
 
+static struct page *pool_get(void *pool)
+{
+	return page_pool_alloc_pages(pool);
+}
+
+static void pool_put(void *pool, struct page *page)
+{
+	page_pool_put_page(pool, page, false);
+}
+
+/* What was read goes back into the pool, which asks for no page more once as many are on their way. */
+static void a_pools_pages_come_back(void **state)
+{
+	const struct page_pool_params params = { .nid = NUMA_NO_NODE };
+
+	(void)state;
+	for_each_rx_era(era)
+	{
+		for_each_driver(d)
+		{
+			struct rx_pages from = { pool_get, pool_put, NULL, true };
+			struct page_pool *pool;
+			u64 slow = 0;
+
+			assert_int_equal(page_pool_create(&params, &pool), 0);
+			from.ctx = pool;
+			start_from(era, d, &from);
+			for (u32 i = 0; i < 100; i++) {
+				page_pool_poll_begin(pool);
+				dma(segs_of[d]);
+				rx_poll(era, TCP_DEFER_INLINE, &napi, &flow, segs_of[d], true);
+				page_pool_poll_end(pool);
+				read_all(era, segs_of[d] * mss_of[d]);
+				if (i == 3)
+					slow = pool->alloc_stats.slow;
+			}
+			assert_int_equal(pool->alloc_stats.slow, slow);
+			assert_int_equal(page_pool_recycled(pool).ring, 100 * segs_of[d]);
+			rx_napi_exit(era, &napi);
+			assert_int_equal(page_pool_destroy(pool), 0);
+			end_all(era);
+		}
+	}
+}
+
 static void refused_sizes(void **state)
 {
 	(void)state;
@@ -265,9 +317,13 @@ static int end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets),	 cmocka_unit_test(held_until_full),
-		cmocka_unit_test(two_flows),	 cmocka_unit_test(gap),
-		cmocka_unit_test(flushes_home),	 cmocka_unit_test(as_deep_as_the_ring),
+		cmocka_unit_test(packets),
+		cmocka_unit_test(held_until_full),
+		cmocka_unit_test(two_flows),
+		cmocka_unit_test(gap),
+		cmocka_unit_test(flushes_home),
+		cmocka_unit_test(as_deep_as_the_ring),
+		cmocka_unit_test(a_pools_pages_come_back),
 		cmocka_unit_test(refused_sizes),
 	};
 
