@@ -103,13 +103,15 @@ u32 flow_ack_frame(const struct flow *f, u8 *frame, u32 seq, u32 ack)
 	return FLOW_HEADER_BYTES;
 }
 
+const char flow_no_tcp[] = "no TCP over IPv4", flow_other[] = "another connection";
+
 const char *flow_parse(const struct flow *f, const u8 *frame, u32 len, struct flow_segment *out)
 {
 	const u8 *ip = frame + IP_AT, *tcp = frame + TCP_AT;
 	u32 total, l4, header;
 
 	if (len < FLOW_HEADER_BYTES || get16(frame + 12) != 0x0800 || ip[0] != 0x45 || ip[9] != 6)
-		return "no TCP over IPv4";
+		return flow_no_tcp;
 	total = get16(ip + 2);
 	if (total < FLOW_IP_BYTES + FLOW_TCP_BYTES || FLOW_MAC_BYTES + total > len)
 		return "IPv4 says another length";
@@ -121,7 +123,7 @@ const char *flow_parse(const struct flow *f, const u8 *frame, u32 len, struct fl
 		return "TCP checksum";
 	if (get32(ip + 12) != f->saddr || get32(ip + 16) != f->daddr || get16(tcp) != f->sport ||
 	    get16(tcp + 2) != f->dport || header > l4)
-		return "another connection";
+		return flow_other;
 	*out = (struct flow_segment){ .seq = get32(tcp + 4),
 				      .ack = get32(tcp + 8),
 				      .payload = l4 - header,

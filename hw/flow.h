@@ -48,7 +48,13 @@ struct flow_segment {
 	u16 flags;
 };
 
-/* Reads a frame of F; NULL, or what is wrong with it. Every checksum is looked at. */
+/* What flow_parse() says of frames that are not for it: compare the pointer. */
+extern const char flow_no_tcp[], flow_other[];
+
+/*
+ * Reads a frame of F; NULL, or what is wrong with it. Every checksum is looked at, of a frame that
+ * may be another connection's after that.
+ */
 const char *flow_parse(const struct flow *f, const u8 *frame, u32 len, struct flow_segment *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "hw/race.h"
 #include "hw/ixgbe/skb_tx.h"
 #include "hw/model_82599/model.h"
+#include "hw/race_internal.h"
 #include "hw/responder.h"
 #include "sim/watch.h"
 
@@ -15,9 +16,6 @@
 #define LINK_MS	   9000
 #define BUDGET	   64
 #define UNIT_BYTES 65160
-
-enum { OP_SEND, OP_ACK, OP_COMPLETE };
-enum { CPU_SENDER, CPU_SOFTIRQ, CPU_COMPLETION };
 
 const struct race_params race_defaults = {
 	.rtt_ps = 50 * SIM_PS_PER_US,
@@ -36,10 +34,6 @@ const char *race_mode_name(enum race_mode mode)
 
 	return names[mode];
 }
-
-struct packet {
-	u64 doorbell_ps, dd_ps, reclaim_ps, ack_ps; /* 0: not yet */
-};
 
 struct race {
 	const struct race_params *p;
@@ -62,7 +56,7 @@ struct race {
 	struct link_watch watch;
 	bool ring_made, watching, started, mapped;
 
-	struct packet *packet;
+	struct race_packet *packet;
 	u32 sent, seen_done, cleaned, reclaimed, acked, finished; /* packets, in order */
 	u32 due[RACE_MAX_SKBS]; /* packets of each reclaim to come, a ring */
 	u64 due_ps[RACE_MAX_SKBS];
@@ -206,7 +200,7 @@ static void take_ack(void *ctx, const u8 *data, u32 len)
 	which = acked / p->skb_bytes;
 	role(r, CPU_SOFTIRQ);
 	if (acked % p->skb_bytes && which < r->sent) {
-		struct packet *pkt = &r->packet[which];
+		struct race_packet *pkt = &r->packet[which];
 
 		if (!pkt->ack_ps)
 			pkt->ack_ps = now_ps(r);
@@ -317,41 +311,50 @@ static double us_between(u64 from, u64 to)
 	return ((double)to - (double)from) / SIM_PS_PER_US;
 }
 
-static void summarise(struct race *r)
+int race_summarise(const struct race_packet *packet, u32 n, struct race_result *res, u32 *races)
 {
-	struct race_result *res = r->res;
-	u32 n = r->p->nr_skbs, acked = 0;
-	double *us = calloc(n, sizeof(*us));
-	u32 partial_races = 0;
+	double *us = calloc(max(n, 1u), sizeof(*us));
+	u32 acked = 0;
 
-	if (!us) {
-		fail(r, -ENOMEM, "no memory for %u times", n);
-		return;
-	}
+	*races = 0;
+	if (!us)
+		return -ENOMEM;
 	for (u32 i = 0; i < n; i++)
-		us[i] = us_between(r->packet[i].doorbell_ps, r->packet[i].dd_ps);
+		us[i] = us_between(packet[i].doorbell_ps, packet[i].dd_ps);
 	res->dd_after_doorbell = spread(us, n);
 	for (u32 i = 0; i < n; i++)
-		us[i] = us_between(r->packet[i].dd_ps, r->packet[i].reclaim_ps);
+		us[i] = us_between(packet[i].dd_ps, packet[i].reclaim_ps);
 	res->reclaim_after_dd = spread(us, n);
 	for (u32 i = 0; i < n; i++)
-		if (r->packet[i].ack_ps)
-			us[acked++] = us_between(r->packet[i].doorbell_ps, r->packet[i].ack_ps);
+		if (packet[i].ack_ps)
+			us[acked++] = us_between(packet[i].doorbell_ps, packet[i].ack_ps);
 	res->ack_after_doorbell = spread(us, acked);
 	acked = 0;
 	for (u32 i = 0; i < n; i++)
-		if (r->packet[i].ack_ps) {
-			us[acked++] = us_between(r->packet[i].ack_ps, r->packet[i].dd_ps);
-			partial_races += r->packet[i].ack_ps < r->packet[i].reclaim_ps;
+		if (packet[i].ack_ps) {
+			us[acked++] = us_between(packet[i].ack_ps, packet[i].dd_ps);
+			*races += packet[i].ack_ps < packet[i].reclaim_ps;
 		}
 	res->dd_after_ack = spread(us, acked);
-	free(us);
 	res->races = res->before_dd + res->before_reclaim;
-	/* The same, from the sk_buffs and from the times; at one moment the reclaim comes first. */
-	if (res->races != partial_races)
-		fail(r, -EIO, "%u sk_buffs were cloned at their first partial ACK, by times %u",
-		     res->races, partial_races);
 	res->skbs = n;
+	free(us);
+	return 0;
+}
+
+static void summarise(struct race *r)
+{
+	struct race_result *res = r->res;
+	u32 by_times;
+
+	if (race_summarise(r->packet, r->p->nr_skbs, res, &by_times)) {
+		fail(r, -ENOMEM, "no memory for %u times", r->p->nr_skbs);
+		return;
+	}
+	/* The same, from the sk_buffs and from the times; at one moment the reclaim comes first. */
+	if (res->races != by_times)
+		fail(r, -EIO, "%u sk_buffs were cloned at their first partial ACK, by times %u",
+		     res->races, by_times);
 	res->segments = r->watch.n.segs;
 	res->acks = r->watch.n.acks;
 	res->partial_acks = r->watch.n.partial_acks;
@@ -363,36 +366,38 @@ static void summarise(struct race *r)
  * ----------------------------------------------------------------------------------------------
  */
 
-static void check_params(struct race *r)
+int race_check_params(const struct race_params *p, char *err, size_t errlen)
 {
-	const struct race_params *p = r->p;
-
 	if (!p->nr_skbs || p->nr_skbs > RACE_MAX_SKBS || !p->inflight ||
 	    p->inflight > RACE_MAX_INFLIGHT)
-		fail(r, -EINVAL, "%u sk_buffs, %u in flight: 1 to %u, 1 to %u", p->nr_skbs,
-		     p->inflight, RACE_MAX_SKBS, RACE_MAX_INFLIGHT);
+		snprintf(err, errlen, "%u sk_buffs, %u in flight: 1 to %u, 1 to %u", p->nr_skbs,
+			 p->inflight, RACE_MAX_SKBS, RACE_MAX_INFLIGHT);
 	else if (!p->k || !p->skb_bytes || (u64)p->skb_bytes * p->nr_skbs > 1u << 30)
-		fail(r, -EINVAL,
-		     "sk_buffs of %u bytes, ACKs of %u segments: at least 1, 1 GB in all",
-		     p->skb_bytes, p->k);
+		snprintf(err, errlen,
+			 "sk_buffs of %u bytes, ACKs of %u segments: at least 1, 1 GB in all",
+			 p->skb_bytes, p->k);
 	else if (p->skb_bytes > IXGBE_MAX_TSO_BYTES)
-		fail(r, -EINVAL,
-		     "%u bytes of payload: this family segments %u at most (BIG TCP is for others)",
-		     p->skb_bytes, IXGBE_MAX_TSO_BYTES);
+		snprintf(err, errlen,
+			 "%u bytes of payload: this family segments %u at most (BIG TCP is for "
+			 "others)",
+			 p->skb_bytes, IXGBE_MAX_TSO_BYTES);
 	else if (p->skb_bytes <= TCP_MSS_ETHERNET &&
 		 (p->ack == PEER_LAST || (p->ack == PEER_EVERY && p->k > 1)))
-		fail(r, -EINVAL,
-		     "packets of one segment carry no PSH: a peer that waits for %s never answers; "
-		     "k 1 "
-		     "or ACK delayed do",
-		     p->ack == PEER_LAST ? "one" : "more segments");
+		snprintf(err, errlen,
+			 "packets of one segment carry no PSH: a peer that waits for %s never "
+			 "answers; k 1 or ACK delayed do",
+			 p->ack == PEER_LAST ? "one" : "more segments");
 	else if (p->mode == RACE_POLL && p->wthresh)
-		fail(r, -EINVAL,
-		     "WTHRESH %u leaves descriptors to the interrupt moderation: use mode irq",
-		     p->wthresh);
+		snprintf(err, errlen,
+			 "WTHRESH %u leaves descriptors to the interrupt moderation: use mode irq",
+			 p->wthresh);
 	else if (p->wthresh && !p->itr_us)
-		fail(r, -EINVAL, "WTHRESH %u needs interrupt moderation, or its rest is never told",
-		     p->wthresh);
+		snprintf(err, errlen,
+			 "WTHRESH %u needs interrupt moderation, or its rest is never told",
+			 p->wthresh);
+	else
+		return 0;
+	return -EINVAL;
 }
 
 static void open_socket(struct race *r)
@@ -492,7 +497,7 @@ int race_model(const struct race_params *p, enum tcp_trim trim, struct race_log 
 	r->res = res;
 	r->err = err;
 	r->errlen = errlen;
-	check_params(r);
+	r->ret = race_check_params(p, err, errlen);
 	if (!r->ret)
 		open_socket(r);
 	if (!r->ret)

@@ -65,6 +65,9 @@ struct race_result {
 	struct race_spread dd_after_doorbell, ack_after_doorbell, reclaim_after_dd;
 	struct race_spread dd_after_ack; /* a_1 to t_dd: positive for R1 */
 	double window_us; /* of a lone packet, computed (sim/nic.h): DD - departure of segment k */
+	/* On a port alone: */
+	u32 foreign_frames; /* that came in and belong to no connection of ours */
+	bool stopped; /* by the caller's wish: skbs are those that had finished */
 	u64 end_ps;
 };
 

@@ -5,6 +5,7 @@
 #include "hw/vfu/client.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool *fault)
@@ -53,4 +54,21 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 	if (ret)
 		cmd_error(CMD_IMPOSSIBLE, "%s", err);
 	return ret;
+}
+
+void device_slot(const char *name, char *text, size_t len)
+{
+	const struct sysfs_env env = sysfs_this_machine();
+	struct sysfs_port p;
+	char err[300];
+	u32 mbps;
+
+	text[0] = 0;
+	if (strchr(name, '/') || sysfs_read_port(&env, name, &p, err, sizeof(err)))
+		return;
+	mbps = sysfs_pcie_mbps(p.pcie_gen, p.pcie_lanes);
+	if (mbps)
+		snprintf(text, len, "PCIe Gen%u x%u: %.1f Gbit/s raw%s", p.pcie_gen, p.pcie_lanes,
+			 mbps / 1000.0,
+			 mbps < SYSFS_NEED_MBPS ? ", below what 10 Gbit/s takes" : "");
 }

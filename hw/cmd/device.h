@@ -20,4 +20,7 @@ bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool 
  */
 int device_open(const struct device_choice *c, struct nicdev **dev);
 
+/* A sentence about the slot that port NAME is in, and whether it carries 10 Gbit/s; "" for others. */
+void device_slot(const char *name, char *text, size_t len);
+
 #endif

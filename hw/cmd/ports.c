@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define MAX_PORTS  64
-#define NEED_MBPS  11000 /* raw, for a port at 10 Gbit/s with headers read again */
 #define TEXT_BYTES 640
 
 /* What stands between PORT and its use, or that nothing does. */
@@ -56,7 +55,7 @@ static void print_port(const struct sysfs_env *env, const struct sysfs_port *p)
 	if (mbps) {
 		printf("    PCIe Gen%u x%u: %.1f Gbit/s raw", p->pcie_gen, p->pcie_lanes,
 		       mbps / 1000.0);
-		if (mbps < NEED_MBPS)
+		if (mbps < SYSFS_NEED_MBPS)
 			printf(", below what 10 Gbit/s takes (the card has Gen%u x%u)",
 			       p->pcie_max_gen, p->pcie_max_lanes);
 		putchar('\n');

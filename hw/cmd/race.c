@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/cmd/cmd.h"
 #include "hw/cmd/device.h"
+#include "hw/cmd/stop.h"
+#include "hw/ixgbe/ixgbe.h"
 #include "hw/race.h"
+#include "hw/race_port.h"
 #include "skb/page_alloc.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +16,11 @@
 #define REPLAYS	       41 /* of each list, the two variants in turn */
 #define US	       SIM_PS_PER_US
 #define TEXT_BYTES     700
+#define SLOT_BYTES     160
 #define CONTROL_RTT_US 10 /* of the controls: any ACK that could race would */
+#define PORT_RTT_MS    100 /* of a port's last control: no completion takes so long */
+#define PORT_CONTROLS  8 /* sk_buffs of a port's controls */
+#define HALT_MS	       5000
 
 static const char usage[] =
 	"usage: skbench hw race [OPTION...]\n\n"
@@ -22,13 +30,25 @@ static const char usage[] =
 	"has reported the packet (R1), or between that and the reclaim (R2). Then it times what "
 	"the\n"
 	"calls of each trim variant cost: a quick look; skbench run measures it.\n\n"
-	"  --device model     the model of an 82599, in virtual time (default, and so far the "
-	"only\n"
-	"                     one: the peer on a second port is not there yet)\n"
-	"  --point NAME       the slot: patch gen1x4 gen2x4 gen2x8 fifo_full 25g 40g 100g 200g "
+	"  --device model     the model of an 82599, in virtual time (default)\n"
+	"  --device BDF       a port that is bound to vfio-pci (skbench hw bind), in real time\n"
+	"  --device vfio-user:PATH\n"
+	"                     one that another process serves (skbench hw serve)\n"
+	"  --vfio HOW         group, cdev or noiommu; without it cdev if there is one, else group\n"
+	"  --peer loopback    on a port: its MAC sends everything back, and ACKs are made of that "
+	"as\n"
+	"                     it comes in (default on a port)\n"
+	"  --peer DEVICE      the port at the other end of the wire, by BDF or vfio-user:PATH; we\n"
+	"                     answer on it\n"
+	"  --peer external    somebody else acknowledges: skbench hw serve --partner ack\n"
+	"  --peer-mac MAC     of that one (02:00:00:00:00:02)\n"
+	"  --point NAME       on the model:       the slot: patch gen1x4 gen2x4 gen2x8 fifo_full "
+	"25g 40g 100g 200g "
 	"400g;\n"
 	"                     without it patch, gen1x4, gen2x8 and fifo_full, and the controls\n"
-	"  --rtt US           departure of a segment to the processing of its ACK (default 50)\n"
+	"  --rtt US           departure of a segment to the processing of its ACK (default 50); on "
+	"a\n"
+	"                     port: what the peer waits after a segment's arrival\n"
 	"  --jitter US        a packet's segments come later by 0 to this (0)\n"
 	"  --ack POLICY       every, delayed, stretch, last: when the peer acknowledges (every)\n"
 	"  --k N              segments to an ACK (2)\n"
@@ -41,12 +61,16 @@ static const char usage[] =
 	"  --itr US           interrupt moderation (0)\n"
 	"  --wthresh N        descriptors to a write-back (0: each packet's at once)\n"
 	"  --threshold KB     how full fetching may make the transmit buffer (TXPBTHRESH)\n"
-	"  --pcie MBPS        raw rate of the slot, instead of the point's\n"
+	"  --pcie MBPS        on the model: raw rate of the slot, instead of the point's\n"
 	"  --era ERA          3.4, 6.1, 6.12 (6.12)\n"
 	"  --seed N           of the model's delays and of the jitter (1)\n"
 	"  --sweep KEY=A:B:S  one run for each value of one of the numbers above\n"
 	"  --json FILE        one JSON object into FILE (- for standard output)\n"
-	"  --pcap FILE        all frames as pcapng; one point, no sweep\n\n"
+	"  --pcap FILE        on the model: all frames as pcapng; one point, no sweep\n\n"
+	"On a port the sender, who also takes ACKs, the completions and a peer of ours are threads "
+	"on\n"
+	"CPUs of their own; SIGINT ends the run, stops the device and shows what there is so "
+	"far.\n\n"
 	"Unverified: only hardware can settle these, and none was at hand.\n"
 	"  - that DD comes when the fetch ends, about 20 us for 64 KB in a Gen2 x8 slot\n"
 	"  - what a TXPBTHRESH below one frame does, and that a small one keeps the buffer "
@@ -55,6 +79,10 @@ static const char usage[] =
 	"  - that head write-back needs 16 bytes of alignment\n"
 	"  - how many buffers a TSO header may lie in on an 82599 (4 is the X550's limit)\n"
 	"  - that the loopback of the MAC runs at line rate\n"
+	"  - everything on a card: VFIO was driven with cards of QEMU's, the driver with the model "
+	"only\n"
+	"  - X540, X550, X552 and X553: their IDs are accepted, none was ever started\n"
+	"  - the character device with iommufd, and noiommu: tests answer their calls\n"
 	"Exit status: 0; 2 usage; 3 a control raced; 4 not possible here; 5 a run failed.\n";
 
 struct cell {
@@ -79,6 +107,10 @@ struct options {
 	u64 pcie_mbps;
 	char sweep_key[24];
 	u64 from, to, step;
+	const char *peer, *peer_mac;
+	bool on_port;
+	struct race_port port;
+	const char *pcie; /* a sentence about the slot; "" */
 };
 
 /*
@@ -161,6 +193,21 @@ static bool take_sweep(struct options *o, const char *text)
 	return (o->to - o->from) / o->step < MAX_CELLS;
 }
 
+/* "02:00:00:00:00:02", not of a group. */
+static bool take_mac(const char *text, u8 mac[6])
+{
+	unsigned int byte[6];
+	int end = 0;
+
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &byte[0], &byte[1], &byte[2], &byte[3],
+		   &byte[4], &byte[5], &end) != 6 ||
+	    text[end] || strlen(text) != 17)
+		return false;
+	for (u32 i = 0; i < 6; i++)
+		mac[i] = byte[i];
+	return !(mac[0] & 1);
+}
+
 static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fault)
 {
 	const char *v;
@@ -168,6 +215,11 @@ static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fa
 	if ((v = cmd_option(argc, argv, i, "--point", fault))) {
 		o->point = v;
 		*fault |= !nic_preset(v);
+	} else if ((v = cmd_option(argc, argv, i, "--peer", fault))) {
+		o->peer = v;
+	} else if ((v = cmd_option(argc, argv, i, "--peer-mac", fault))) {
+		o->peer_mac = v;
+		*fault |= !take_mac(v, o->port.peer_mac);
 	} else if ((v = cmd_option(argc, argv, i, "--ack", fault))) {
 		for (o->p.ack = 0; o->p.ack < PEER_POLICY_NR; o->p.ack++)
 			if (!strcmp(v, peer_policy_name(o->p.ack)))
@@ -221,6 +273,15 @@ static int take_options(struct options *o, int argc, char **argv)
 					 argv[i] == word ? "" : " ",
 					 argv[i] == word ? "" : argv[i]);
 	}
+	o->on_port = strcmp(o->device.name, "model");
+	if (o->on_port && (o->point || o->pcie_mbps || o->pcap))
+		return cmd_error(CMD_USAGE,
+				 "--point, --pcie and --pcap are the model's: a port has a slot of "
+				 "its own");
+	if (!o->on_port && (o->peer || o->peer_mac))
+		return cmd_error(CMD_USAGE, "the model has its own peer: no --peer");
+	if (o->on_port && !strcmp(o->sweep_key, "pcie"))
+		return cmd_error(CMD_USAGE, "a port's slot cannot be swept");
 	if (o->pcap && (!o->point || o->sweep))
 		return cmd_error(CMD_USAGE, "--pcap needs one --point and no --sweep");
 	return CMD_OK;
@@ -252,17 +313,25 @@ static void time_calls(struct cell *c, const struct race_log log[TCP_TRIM_NR])
 	}
 }
 
-static int run_cell(struct cell *c, char *err, size_t errlen)
+static int run_one(const struct options *o, const struct race_params *p, enum tcp_trim trim,
+		   struct race_log *log, struct race_result *res, char *err, size_t errlen)
+{
+	return o->on_port ? race_port(p, &o->port, trim, log, res, err, errlen)
+			  : race_model(p, trim, log, res, err, errlen);
+}
+
+static int run_cell(const struct options *o, struct cell *c, char *err, size_t errlen)
 {
 	struct race_log log[TCP_TRIM_NR] = { 0 };
 	int ret = 0;
 
 	c->p.nic = &c->nic;
 	for (enum tcp_trim t = 0; !ret && t < TCP_TRIM_NR; t++) {
-		ret = race_model(&c->p, t, &log[t], &c->res[t], err, errlen);
+		if (!stop_wanted)
+			ret = run_one(o, &c->p, t, &log[t], &c->res[t], err, errlen);
 		c->p.pcapng = NULL; /* the first variant's frames: the other sends the same */
 	}
-	if (!ret)
+	if (!ret && log[TRIM_EAGER].nr && log[TRIM_OFFSET_ACK].nr)
 		time_calls(c, log);
 	for (enum tcp_trim t = 0; t < TCP_TRIM_NR; t++)
 		race_log_exit(&log[t]);
@@ -270,8 +339,11 @@ static int run_cell(struct cell *c, char *err, size_t errlen)
 }
 
 /* What cannot race, in the slot with the longest window. */
-static u32 make_controls(const struct options *o, struct control out[3])
+static u32 make_controls(const struct options *o, const struct cell *last, struct control out[3])
 {
+	/* A port tells its window only by what it did. */
+	const double dd_us = max(last->res[TRIM_EAGER].dd_after_doorbell.max_us,
+				 last->res[TRIM_OFFSET_ACK].dd_after_doorbell.max_us);
 	const struct control base = { .p = o->p };
 	struct race_params *p;
 
@@ -294,7 +366,14 @@ static u32 make_controls(const struct options *o, struct control out[3])
 	/* The window of the whole packet at this slot's rate, and more. */
 	p->rtt_ps = 2 * nic_time_ps(p->skb_bytes + 8192ull, p->nic->pcie_mbps) + p->reclaim_ps +
 		    (p->itr_us * 2 + 100) * US;
-	return 3;
+	for (u32 i = 0; o->on_port && i < 3; i++) {
+		out[i].p.nr_skbs = min(o->p.nr_skbs, (u32)PORT_CONTROLS);
+		if (i == 2)
+			out[i].p.rtt_ps = PORT_RTT_MS * SIM_PS_PER_MS + o->p.reclaim_ps +
+					  (u64)(4 * dd_us) * US;
+	}
+	/* Who is at the other end of the wire chooses when to answer. */
+	return o->on_port && o->port.peer == RACE_PEER_EXTERNAL ? 0 : 3;
 }
 
 /*
@@ -311,11 +390,23 @@ static void print_cell(FILE *f, const struct cell *c, const char *sweep_key)
 		snprintf(at, sizeof(at), "%s %llu", sweep_key, (unsigned long long)c->value);
 	else
 		snprintf(at, sizeof(at), "%s", c->point);
-	fprintf(f, "%-13s %6.1f %5.0f %5.0f %5.0f %6.1f %7.1f %7.1f %7.0f %10.0f\n", at,
-		r->window_us, 100.0 * r->races / r->skbs, 100.0 * r->before_dd / r->skbs,
-		100.0 * r->before_reclaim / r->skbs, (double)r->trims / r->skbs,
-		r->dd_after_doorbell.p50_us, r->ack_after_doorbell.p50_us, c->ns[TRIM_EAGER],
-		c->ns[TRIM_OFFSET_ACK]);
+	if (!r->skbs) {
+		fprintf(f, "%-13s stopped before a packet had finished\n", at);
+		return;
+	}
+	fprintf(f, "%-13s ", at);
+	if (r->window_us) /* NOLINT: 0 is what nobody has computed */
+		fprintf(f, "%6.1f", r->window_us);
+	else
+		fprintf(f, "%6s", "-");
+	fprintf(f, " %5.0f %5.0f %5.0f %6.1f %7.1f %7.1f", 100.0 * r->races / r->skbs,
+		100.0 * r->before_dd / r->skbs, 100.0 * r->before_reclaim / r->skbs,
+		(double)r->trims / r->skbs, r->dd_after_doorbell.p50_us,
+		r->ack_after_doorbell.p50_us);
+	if (c->ns[TRIM_EAGER] > 0)
+		fprintf(f, " %7.0f %10.0f\n", c->ns[TRIM_EAGER], c->ns[TRIM_OFFSET_ACK]);
+	else
+		fprintf(f, " %7s %10s\n", "-", "-");
 }
 
 static void print_spread(FILE *f, const char *what, const struct race_spread *s)
@@ -324,11 +415,34 @@ static void print_spread(FILE *f, const char *what, const struct race_spread *s)
 		s->max_us);
 }
 
+static void print_port(FILE *f, const struct options *o)
+{
+	int cpu[3] = { 0 };
+	u32 n = race_port_cpus(cpu, 3);
+
+	fprintf(f, "skbench hw race: %s, real time   era %s, peer %s\n", o->device.name,
+		skb_era_name(o->p.era),
+		o->port.peer == RACE_PEER_PORT ? o->peer : race_peer_name(o->port.peer));
+	if (*o->pcie)
+		fprintf(f, "%s\n", o->pcie);
+	fprintf(f, "CPUs: %d sends and takes ACKs, %d completes", cpu[0],
+		o->p.mode == RACE_IRQ_SHARED ? cpu[0] : cpu[1]);
+	if (o->port.peer != RACE_PEER_EXTERNAL)
+		fprintf(f, ", %d is the peer%s", cpu[2 % min(n, 3u)],
+			n < 3 ? " (shares it: a third CPU would make it answer evenly)" : "");
+	fputc('\n', f);
+}
+
 static void print_table(FILE *f, const struct options *o, const struct cell *cells, u32 n,
 			const struct control *controls, u32 nr_controls)
 {
-	fprintf(f, "skbench hw race: model of an 82599, virtual time   era %s, seed %llu\n",
-		skb_era_name(o->p.era), (unsigned long long)o->p.seed);
+	const struct cell *last;
+
+	if (o->on_port)
+		print_port(f, o);
+	else
+		fprintf(f, "skbench hw race: model of an 82599, virtual time   era %s, seed %llu\n",
+			skb_era_name(o->p.era), (unsigned long long)o->p.seed);
 	fprintf(f, "RTT %.0f us, ACK %s, k %u, %u sk_buffs of %u bytes, %u in flight, %s\n",
 		(double)o->p.rtt_ps / US, peer_policy_name(o->p.ack), o->p.k, o->p.nr_skbs,
 		o->p.skb_bytes, o->p.inflight, race_mode_name(o->p.mode));
@@ -353,6 +467,12 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 	for (u32 i = 0; i < nr_controls; i++)
 		fprintf(f, "%scontrol: %-22s %u races (must be 0)\n", i ? "" : "\n",
 			controls[i].name, controls[i].races);
+	if (o->on_port && o->port.peer == RACE_PEER_EXTERNAL)
+		fputs("\nno controls: the peer answers as it likes\n", f);
+	last = &cells[n - 1];
+	if (last->res[TRIM_EAGER].skbs < last->p.nr_skbs)
+		fprintf(f, "\nENDED EARLY: the last row has %u of %u packets.\n",
+			last->res[TRIM_EAGER].skbs, last->p.nr_skbs);
 	fputs("\nwindow: a lone packet's, DD - departure of segment k. trims: partial ACKs that\n"
 	      "found the clone. ns/64KB: a quick look at the calls of tcp/ alone, median of\n"
 	      "41 rounds; skbench run measures them.\n",
@@ -394,8 +514,16 @@ static void json_cell(FILE *f, const struct cell *c, const char *sweep_key)
 static void print_json(FILE *f, const struct options *o, const struct cell *cells, u32 n,
 		       const struct control *controls, u32 nr_controls)
 {
+	fprintf(f, "{\"command\": \"hw race\", \"device\": ");
+	cmd_json_text(f, o->device.name);
+	if (o->on_port) {
+		fprintf(f, ", \"peer\": ");
+		cmd_json_text(f, o->port.peer == RACE_PEER_PORT ? o->peer
+								: race_peer_name(o->port.peer));
+		fprintf(f, ", \"stopped\": %s", stop_wanted ? "true" : "false");
+	}
 	fprintf(f,
-		"{\"command\": \"hw race\", \"device\": \"model\", \"era\": \"%s\", \"seed\": "
+		", \"era\": \"%s\", \"seed\": "
 		"%llu, "
 		"\"rtt_us\": %.3f, \"ack\": \"%s\", \"k\": %u, \"skb_bytes\": %u, \"inflight\": "
 		"%u, "
@@ -427,7 +555,9 @@ static u32 make_cells(struct options *o, struct cell *cells, FILE *pcap)
 	u32 n = 0;
 
 	o->p.pcapng = pcap;
-	if (!o->point && !o->sweep)
+	if (o->on_port && !o->sweep)
+		cells[n++] = (struct cell){ .point = "port", .p = o->p };
+	else if (!o->point && !o->sweep)
 		for (; n < ARRAY_SIZE(points); n++)
 			cells[n] = (struct cell){ .point = points[n], .p = o->p };
 	else if (!o->sweep)
@@ -440,12 +570,15 @@ static u32 make_cells(struct options *o, struct cell *cells, FILE *pcap)
 			cells[n] = (struct cell){ .point = o->point ? o->point : "patch",
 						  .value = v,
 						  .p = swept.p };
-			cells[n].nic = *nic_preset(cells[n].point);
+			if (o->on_port)
+				cells[n].point = "port";
+			else
+				cells[n].nic = *nic_preset(cells[n].point);
 			if (swept.pcie_mbps)
 				cells[n].nic.pcie_mbps = swept.pcie_mbps;
 			n++;
 		}
-	for (u32 i = 0; !o->sweep && i < n; i++) {
+	for (u32 i = 0; !o->sweep && !o->on_port && i < n; i++) {
 		cells[i].nic = *nic_preset(cells[i].point);
 		if (o->pcie_mbps)
 			cells[i].nic.pcie_mbps = o->pcie_mbps;
@@ -457,21 +590,38 @@ static int run_all(struct options *o, FILE *json, FILE *pcap)
 {
 	static struct cell cells[MAX_CELLS];
 	struct control controls[3];
-	u32 n = make_cells(o, cells, pcap), nr_controls = 0;
+	u32 n = make_cells(o, cells, pcap), nr_controls = 0, ran = 0;
 	char err[TEXT_BYTES] = "";
 	int status = CMD_OK;
 
-	for (u32 i = 0; i < n; i++)
-		if (run_cell(&cells[i], err, sizeof(err)))
-			return cmd_error(strstr(err, "violation") ? CMD_FAILED : CMD_USAGE,
-					 "race at %s: %s", cells[i].point, err);
-	if (!o->point && !o->sweep)
-		nr_controls = make_controls(o, controls);
+	for (; ran < n && !stop_wanted && !status; ran++) {
+		int ret = run_cell(o, &cells[ran], err, sizeof(err));
+
+		if (ret) /* what ran before it is still told */
+			status = cmd_error(ret == -EINVAL ? CMD_USAGE : CMD_FAILED,
+					   "race at %s: %s", cells[ran].point, err);
+	}
+	if (status && !o->on_port)
+		return status;
+	/* The run that failed on a port counts as far as it came. */
+	n = ran - (status && !cells[ran - 1].res[TRIM_EAGER].skbs);
+	if (!n)
+		return status ? status : cmd_error(CMD_FAILED, "stopped by a signal");
+	if (!status && !o->point && !o->sweep)
+		nr_controls = make_controls(o, &cells[n - 1], controls);
 	for (u32 i = 0; i < nr_controls; i++) {
 		struct race_result res;
 
-		if (race_model(&controls[i].p, TRIM_EAGER, NULL, &res, err, sizeof(err)))
-			return cmd_error(CMD_FAILED, "control '%s': %s", controls[i].name, err);
+		if (stop_wanted) {
+			nr_controls = i;
+			break;
+		}
+		if (run_one(o, &controls[i].p, TRIM_EAGER, NULL, &res, err, sizeof(err)))
+			status = cmd_error(CMD_FAILED, "control '%s': %s", controls[i].name, err);
+		if (stop_wanted || status == CMD_FAILED) {
+			nr_controls = i;
+			break;
+		}
 		controls[i].races = res.races;
 		if (res.races)
 			status = CMD_CONTROL;
@@ -480,12 +630,49 @@ static int run_all(struct options *o, FILE *json, FILE *pcap)
 		print_table(stdout, o, cells, n, controls, nr_controls);
 	if (json)
 		print_json(json, o, cells, n, controls, nr_controls);
+	if (stop_wanted)
+		return cmd_error(CMD_FAILED, "stopped by a signal");
 	return status;
+}
+
+/* Opens what --device and --peer name. An exit status, and why. */
+static int open_port(struct options *o)
+{
+	static char pcie[SLOT_BYTES];
+	struct device_choice peer = o->device;
+
+	if (!o->peer || !strcmp(o->peer, "loopback")) {
+		o->port.peer = RACE_PEER_LOOPBACK;
+	} else if (!strcmp(o->peer, "external")) {
+		o->port.peer = RACE_PEER_EXTERNAL;
+	} else {
+		o->port.peer = RACE_PEER_PORT;
+		peer.name = o->peer;
+		if (!strcmp(o->peer, "model") || !strcmp(o->peer, o->device.name))
+			return cmd_error(CMD_USAGE,
+					 "--peer takes loopback, external, or another port than "
+					 "--device");
+	}
+	if (o->peer_mac && o->port.peer != RACE_PEER_EXTERNAL)
+		return cmd_error(CMD_USAGE, "--peer-mac goes with --peer external");
+	if (device_open(&o->device, &o->port.dev))
+		return CMD_IMPOSSIBLE;
+	if (o->port.peer == RACE_PEER_PORT && device_open(&peer, &o->port.peer_dev))
+		return CMD_IMPOSSIBLE;
+	device_slot(o->device.name, pcie, sizeof(pcie));
+	o->pcie = pcie;
+	stop_on_signals();
+	return CMD_OK;
 }
 
 int cmd_race(int argc, char **argv)
 {
-	struct options o = { .device = { .name = "model" }, .p = race_defaults };
+	struct options o = { .device = { .name = "model" },
+			     .p = race_defaults,
+			     .pcie = "",
+			     .port = { .halt_ms = HALT_MS,
+				       .stop = &stop_wanted,
+				       .peer_mac = { 2, 0, 0, 0, 0, 2 } } };
 	FILE *json = NULL, *pcap = NULL;
 	int status;
 
@@ -497,16 +684,15 @@ int cmd_race(int argc, char **argv)
 	status = take_options(&o, argc, argv);
 	if (status)
 		return status;
-	if (strcmp(o.device.name, "model"))
-		return cmd_error(
-			CMD_IMPOSSIBLE,
-			"race needs a peer that acknowledges, which is there for the model "
-			"only: use --device model");
 	if ((o.json && !(json = cmd_create(o.json))) || (o.pcap && !(pcap = cmd_create(o.pcap))))
 		return CMD_USAGE;
 	if (obj_init("slub", 1) || page_alloc_init(1, PAGES) || skb_cpu_attach(0, 0))
 		return cmd_error(CMD_IMPOSSIBLE, "no memory for %u pages", PAGES);
-	status = run_all(&o, json, pcap);
+	status = o.on_port ? open_port(&o) : CMD_OK;
+	if (!status)
+		status = run_all(&o, json, pcap);
+	nicdev_close(o.port.dev);
+	nicdev_close(o.port.peer_dev);
 	if (json && json != stdout)
 		fclose(json);
 	if (pcap)

@@ -12,21 +12,28 @@
 
 #define RX_DMA_PS (500 * SIM_PS_PER_NS)
 #define MOST_SLOW 100000
+#define CABLE_PS  (10 * SIM_PS_PER_NS) /* two metres */
 
 static const char usage[] =
 	"usage: skbench hw serve --socket PATH [OPTION...]\n\n"
-	"The model of an 82599 for one other process, by the vfio-user protocol on a unix socket:\n"
+	"The model of an 82599 for another process, by the vfio-user protocol on a unix socket:\n"
 	"for `skbench hw selftest|race --device vfio-user:PATH`, or for a virtual machine whose\n"
 	"monitor knows vfio-user. Its clock is the machine's. Ends when the client goes, and "
 	"tells\n"
 	"what the client did wrong.\n\n"
 	"  --socket PATH      where to listen; must not exist, is removed at the end\n"
+	"  --wire PATH        a second port there, at the other end of a cable\n"
 	"  --point NAME       the slot, as for race (gen2x8)\n"
 	"  --slow N           PCIe and wire N times slower, so that a busy machine keeps up (1)\n"
 	"  --partner WHO      at the other end of the wire: none, or ack, which acknowledges "
 	"(none)\n"
 	"  --rtt US, --ack POLICY, --k N\n"
 	"                     of that partner, as for race (50, every, 2)\n"
+	"  --fault WHAT=N     when the N-th frame leaves, to try a driver: link (it goes down), "
+	"gone\n"
+	"                     (registers read as ones), stall (nothing is sent any more), or "
+	"iommu\n"
+	"                     (memory is out of reach); with a partner or --wire\n"
 	"  --seed N           of the model's delays (1)\n"
 	"  --pcap FILE        the frames as pcapng\n"
 	"Exit status: 0 if the client stopped its device and did nothing wrong; 2 usage; 4 not\n"
@@ -34,11 +41,15 @@ static const char usage[] =
 	"did\n"
 	"what an 82599 would punish.\n";
 
+enum fault { FAULT_NONE, FAULT_LINK, FAULT_GONE, FAULT_STALL, FAULT_IOMMU };
+
 struct options {
-	const char *socket, *point, *pcap;
+	const char *socket, *wire, *point, *pcap;
 	u64 slow, rtt_us, k, seed;
 	bool acks;
 	enum peer_policy policy;
+	enum fault fault;
+	u64 fault_at;
 };
 
 /* The other end of the wire: learns the connection from its first frame. */
@@ -50,6 +61,37 @@ struct partner {
 	bool begun;
 	char err[200];
 };
+
+/* The other end of a cable between two of our ports. */
+struct cable {
+	struct model_82599 *to;
+	u64 lost;
+};
+
+struct port {
+	const char *path;
+	struct model_82599 *m;
+	struct vfu_server s;
+	struct partner partner;
+	struct cable cable;
+	enum fault fault;
+	u64 fault_at, frames;
+};
+
+/* A frame leaves: the one at which something is to happen? */
+static void count_frame(struct port *port)
+{
+	if (++port->frames != port->fault_at)
+		return;
+	if (port->fault == FAULT_LINK)
+		model_set_link(port->m, false);
+	else if (port->fault == FAULT_GONE)
+		model_surprise_removal(port->m);
+	else if (port->fault == FAULT_STALL)
+		model_stall(port->m);
+	else if (port->fault == FAULT_IOMMU)
+		model_lose_memory(port->m);
+}
 
 static u32 get32(const u8 *p)
 {
@@ -76,12 +118,30 @@ static void begin(struct partner *p, const struct model_frame *f)
 
 static void partner_frame(void *ctx, const struct model_frame *f)
 {
-	struct partner *p = ctx;
+	struct port *port = ctx;
+	struct partner *p = &port->partner;
+
+	count_frame(port);
 
 	if (!p->begun)
 		begin(p, f);
 	if (p->begun)
 		responder_partner(&p->peer, f);
+}
+
+/* "WHAT=N" */
+static bool take_fault(struct options *o, const char *text)
+{
+	static const char *const names[] = { "", "link", "gone", "stall", "iommu" };
+	const char *eq = strchr(text, '=');
+
+	for (u32 i = 1; eq && i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == (size_t)(eq - text) &&
+		    !strncmp(names[i], text, eq - text)) {
+			o->fault = i;
+			return cmd_number(eq + 1, 1, ~0ull, &o->fault_at);
+		}
+	return false;
 }
 
 static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
@@ -90,6 +150,8 @@ static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
 
 	if ((v = cmd_option(argc, argv, i, "--socket", fault))) {
 		o->socket = v;
+	} else if ((v = cmd_option(argc, argv, i, "--wire", fault))) {
+		o->wire = v;
 	} else if ((v = cmd_option(argc, argv, i, "--point", fault))) {
 		o->point = v;
 		*fault |= !nic_preset(v);
@@ -104,6 +166,8 @@ static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
 		*fault |= !cmd_number(v, 1, 1000, &o->k);
 	} else if ((v = cmd_option(argc, argv, i, "--seed", fault))) {
 		*fault |= !cmd_number(v, 0, ~0ull, &o->seed);
+	} else if ((v = cmd_option(argc, argv, i, "--fault", fault))) {
+		*fault |= !take_fault(o, v);
 	} else if ((v = cmd_option(argc, argv, i, "--pcap", fault))) {
 		o->pcap = v;
 	} else if ((v = cmd_option(argc, argv, i, "--ack", fault))) {
@@ -117,18 +181,32 @@ static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
 	return true;
 }
 
-static int tell(const struct vfu_server *s, const struct partner *p, int ret, bool active)
+static void cable_frame(void *ctx, const struct model_frame *f)
 {
+	struct port *port = ctx;
+	struct cable *c = &port->cable;
+
+	count_frame(port);
+
+	/* The ports' clocks are the machine's, each at its own last event. */
+	if (model_receive(c->to, nicdev_now_ps(model_nicdev(c->to)) + CABLE_PS, 0, f->data, f->len))
+		c->lost++;
+}
+
+static int tell(const struct port *port)
+{
+	const struct vfu_server *s = &port->s;
+	const struct partner *p = &port->partner;
 	int status = CMD_OK;
 
-	printf("%llu messages, %u segments acknowledged by %u ACKs, %u violations\n",
-	       (unsigned long long)s->messages, p->peer.segments, p->peer.acks,
+	printf("%s: %llu messages, %u segments acknowledged by %u ACKs, %u violations\n",
+	       port->path, (unsigned long long)s->messages, p->peer.segments, p->peer.acks,
 	       model_nr_violations(s->m));
-	if (ret && ret != -EINTR)
-		status = cmd_error(CMD_FAILED, "serve: %s", s->why[0] ? s->why : strerror(-ret));
-	else if (ret == -EINTR)
+	if (s->ret && s->ret != -EINTR)
+		status = cmd_error(CMD_FAILED, "serve: %s", s->why[0] ? s->why : strerror(-s->ret));
+	else if (s->ret == -EINTR)
 		status = cmd_error(CMD_OK, "serve: stopped by a signal");
-	else if (active)
+	else if (s->was_active)
 		status = cmd_error(CMD_FAILED,
 				   "serve: the client went away with the device running; it is "
 				   "reset, and the client's memory given back");
@@ -136,56 +214,93 @@ static int tell(const struct vfu_server *s, const struct partner *p, int ret, bo
 		status = cmd_error(CMD_FAILED, "serve: the partner: %s", p->err);
 	if (p->peer.wrong[0])
 		status = cmd_error(CMD_FAILED, "serve: on the wire: %s", p->peer.wrong);
+	if (port->cable.lost)
+		status = cmd_error(CMD_FAILED,
+				   "serve: %llu frames lost on the cable for lack of memory",
+				   (unsigned long long)port->cable.lost);
 	if (model_nr_violations(s->m))
 		status = cmd_error(CMD_FAILED, "serve: violation %s", model_first_violation(s->m));
 	return status;
 }
 
+/* A model that listens at PORT's path. An exit status. */
+static int open_port(struct port *port, const struct options *o, const struct nic_params *timing,
+		     FILE *pcap)
+{
+	struct model_params mp = {
+		.timing = timing, .seed = o->seed, .rx_dma_ps = RX_DMA_PS, .pcapng = pcap
+	};
+	char err[300] = "";
+
+	if (o->acks) {
+		mp.partner = partner_frame;
+		mp.ctx = port;
+	} else if (o->wire) {
+		mp.partner = cable_frame;
+		mp.ctx = port;
+	}
+	if (model_open(&mp, &port->m, err, sizeof(err)))
+		return cmd_error(CMD_IMPOSSIBLE, "%s", err);
+	port->fault = o->fault;
+	port->fault_at = o->fault_at;
+	port->partner.m = port->m;
+	port->partner.timing = timing;
+	port->partner.p = (struct responder_params){ .rtt_ps = o->rtt_us * SIM_PS_PER_US,
+						     .seed = o->seed,
+						     .policy = o->policy,
+						     .k = o->k,
+						     .again = true };
+	vfu_server_init(&port->s, port->m);
+	port->s.listener = vfu_listen(port->path, err, sizeof(err));
+	if (port->s.listener >= 0)
+		return CMD_OK;
+	nicdev_close(model_nicdev(port->m));
+	port->m = NULL;
+	return cmd_error(CMD_IMPOSSIBLE, "serve: %s", err);
+}
+
+static void close_port(struct port *port)
+{
+	if (!port->m)
+		return;
+	vfu_server_disconnect(&port->s);
+	close(port->s.listener);
+	unlink(port->path);
+	nicdev_close(model_nicdev(port->m));
+	responder_exit(&port->partner.peer);
+}
+
 static int serve(const struct options *o, FILE *pcap)
 {
+	static struct port port[VFU_MAX_PORTS];
+	struct vfu_server *const server[] = { &port[0].s, &port[1].s };
 	struct nic_params timing = *nic_preset(o->point);
-	struct partner partner = { .timing = &timing,
-				   .p = { .rtt_ps = o->rtt_us * SIM_PS_PER_US,
-					  .seed = o->seed,
-					  .policy = o->policy,
-					  .k = o->k,
-					  .again = true } };
-	struct model_params mp = { .timing = &timing,
-				   .seed = o->seed,
-				   .rx_dma_ps = RX_DMA_PS,
-				   .partner = o->acks ? partner_frame : NULL,
-				   .ctx = &partner,
-				   .pcapng = pcap };
-	struct vfu_server s;
-	char err[300] = "";
-	int listener, ret;
-	bool active;
+	u32 n = o->wire ? 2 : 1;
+	int status = CMD_OK;
 
 	timing.wire_mbps /= o->slow;
 	timing.pcie_mbps /= o->slow;
 	if (!timing.wire_mbps || !timing.pcie_mbps)
 		return cmd_error(CMD_USAGE, "serve: --slow %llu leaves no rate at %s",
 				 (unsigned long long)o->slow, o->point);
-	if (model_open(&mp, &partner.m, err, sizeof(err)))
-		return cmd_error(CMD_IMPOSSIBLE, "%s", err);
-	listener = vfu_listen(o->socket, err, sizeof(err));
-	if (listener < 0) {
-		nicdev_close(model_nicdev(partner.m));
-		return cmd_error(CMD_IMPOSSIBLE, "serve: %s", err);
+	port[0].path = o->socket;
+	port[1].path = o->wire;
+	for (u32 i = 0; i < n && !status; i++)
+		status = open_port(&port[i], o, &timing, i ? NULL : pcap);
+	if (!status) {
+		port[0].cable.to = port[1].m;
+		port[1].cable.to = port[0].m;
+		stop_on_signals();
+		for (u32 i = 0; i < n; i++)
+			printf("serving %s\n", port[i].path);
+		fflush(stdout);
+		vfu_serve(server, n, &stop_wanted);
+		for (u32 i = 0; i < n; i++)
+			status = max(status, tell(&port[i]));
 	}
-	stop_on_signals();
-	printf("serving %s\n", o->socket);
-	fflush(stdout);
-	vfu_server_init(&s, partner.m);
-	ret = vfu_serve(&s, listener, &stop_wanted);
-	active = vfu_server_active(&s);
-	ret = tell(&s, &partner, ret, active);
-	vfu_server_disconnect(&s);
-	close(listener);
-	unlink(o->socket);
-	nicdev_close(model_nicdev(partner.m));
-	responder_exit(&partner.peer);
-	return ret;
+	for (u32 i = 0; i < n; i++)
+		close_port(&port[i]);
+	return status;
 }
 
 int cmd_serve(int argc, char **argv)
@@ -207,6 +322,11 @@ int cmd_serve(int argc, char **argv)
 	}
 	if (!o.socket)
 		return cmd_error(CMD_USAGE, "serve needs --socket PATH (--help)");
+	if (o.fault && !o.acks && !o.wire)
+		return cmd_error(CMD_USAGE,
+				 "--fault counts frames at a partner or at --wire's end");
+	if (o.wire && (o.acks || !strcmp(o.wire, o.socket)))
+		return cmd_error(CMD_USAGE, "--wire goes with another path, and without a partner");
 	if (o.pcap && !(pcap = cmd_create(o.pcap)))
 		return CMD_USAGE;
 	status = serve(&o, pcap);

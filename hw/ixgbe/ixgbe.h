@@ -178,6 +178,21 @@ void *ixgbe_tx_header(struct ixgbe_txq *q, u64 *iova);
 /* How many of the oldest packets, BUDGET at most, are completed since the last call. */
 u32 ixgbe_tx_clean(struct ixgbe_txq *q, u32 budget);
 
+/*
+ * The last descriptor of the packet that was posted last, and whether the device has reported the
+ * one that ends at EOP, by its descriptor: not with head write-back. For the producer, until it has
+ * posted onto that descriptor again.
+ */
+static __always_inline u32 ixgbe_tx_last(const struct ixgbe_txq *q)
+{
+	return (q->next_to_use ? q->next_to_use : q->nr) - 1;
+}
+
+static __always_inline bool ixgbe_tx_reported(const struct ixgbe_txq *q, u32 eop)
+{
+	return __atomic_load_n(&q->desc[eop].hi, __ATOMIC_ACQUIRE) & IXGBE_TXD_STA_DD;
+}
+
 /* How many the next call would find, 64 at most; for the consumer. */
 u32 ixgbe_tx_peek(const struct ixgbe_txq *q);
 

@@ -186,7 +186,7 @@ static int op_dma_unmap(struct nicdev *dev, u64 iova, size_t len)
 {
 	struct model_82599 *m = to_model(dev);
 
-	if (tx_uses(m, iova, len) || rx_uses(m, iova, len))
+	if (!m->gone && (tx_uses(m, iova, len) || rx_uses(m, iova, len)))
 		model_violate(m, V_UNMAP_ACTIVE, "IOVA 0x%llx, %zu bytes", (unsigned long long)iova,
 			      len);
 	for (u32 i = 0; i < m->nr_maps; i++)
@@ -459,6 +459,17 @@ void model_call_at(struct model_82599 *m, u64 at_ps, void (*fn)(void *ctx), void
 void model_surprise_removal(struct model_82599 *m)
 {
 	m->gone = true;
+}
+
+void model_lose_memory(struct model_82599 *m)
+{
+	m->nr_maps = 0;
+}
+
+void model_stall(struct model_82599 *m)
+{
+	for (u32 i = 0; i < IXGBE_NR_QUEUES; i++)
+		m->txq[i].stopped = true;
 }
 
 void model_at_segment(struct model_82599 *m, u32 segment, void (*fn)(void *ctx), void *ctx)

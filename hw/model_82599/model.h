@@ -93,6 +93,12 @@ bool model_last_fault(const struct model_82599 *m, struct model_fault *fault);
 /* From now on the device is gone: all reads give ones, writes vanish. */
 void model_surprise_removal(struct model_82599 *m);
 
+/* The transmit side stands still, as after a hang: no fetch, no report, until a reset. */
+void model_stall(struct model_82599 *m);
+
+/* All memory gets out of its reach, and nobody is told: an IOMMU that somebody has changed. */
+void model_lose_memory(struct model_82599 *m);
+
 /* The link comes up or goes down; LINKS remembers a loss until it is read. */
 void model_set_link(struct model_82599 *m, bool up);
 

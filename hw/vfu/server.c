@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/vfu/server.h"
-#include "hw/vfu/stream.h"
 
 #include <errno.h>
 #include <linux/vfio.h>
@@ -32,7 +31,7 @@
 #define CFG_SUBSYSTEM 0x2c
 #define CFG_CAPS      0x34
 #define ALL_ONES      0xffffffffu
-#define WAIT_NS	      (100 * 1000000ll) /* the longest sleep, so that *stop is seen */
+#define WAIT_NS	      (100 * 1000000ull) /* the longest sleep, so that *stop is seen */
 
 static void put16(u8 *p, u32 v)
 {
@@ -88,7 +87,9 @@ void vfu_server_init(struct vfu_server *s, struct model_82599 *m)
 
 bool vfu_server_active(const struct vfu_server *s)
 {
-	return nicdev_config_read16(s->dev, PCI_CFG_COMMAND) & PCI_COMMAND_MASTER;
+	u16 command = nicdev_config_read16(s->dev, PCI_CFG_COMMAND);
+
+	return command != 0xffff && command & PCI_COMMAND_MASTER; /* ones: it is gone */
 }
 
 /*
@@ -514,81 +515,113 @@ static u64 real_ps(void)
 	return ((u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec) * 1000u;
 }
 
-/* Runs the device up to the present. How long it has nothing to do then, in ns. */
-static u64 catch_up(struct vfu_server *s, u64 offset_ps)
+/* Runs S's device up to PRESENT. How long it has nothing to do from then on, in ns. */
+static u64 catch_up(struct vfu_server *s, u64 present)
 {
-	const u64 present = real_ps() + offset_ps;
 	u64 now, next;
 
-	/* Up to here and no further: a device that cannot keep up still hears its client. */
-	while (nicdev_relax(s->dev, present))
+	/* Up to there and no further: a device that cannot keep up still hears its client. */
+	while (nicdev_relax(s->dev, present + s->offset_ps))
 		;
-	now = real_ps() + offset_ps;
+	now = real_ps() + s->offset_ps;
 	next = model_next_ps(s->m);
 	if (next == ~0ull)
 		return WAIT_NS;
 	return next > now ? min((next - now) / 1000, (u64)WAIT_NS) : 0;
 }
 
-static int serve(struct vfu_server *s, int fd, const volatile int *stop)
+/* The connection is over, for the reason RET. */
+static void hang_up(struct vfu_server *s, int ret)
 {
-	_Alignas(8) u8 msg[sizeof(struct vfu_header) + VFU_MAX_BODY], reply[sizeof(msg)];
-	/* The device's clock goes on from where it stands. */
-	const u64 offset_ps = nicdev_now_ps(s->dev) - real_ps();
-	struct vfu_stream in;
-	int ret;
-
-	vfu_stream_init(&in, fd);
-	for (;;) {
-		u64 ns = catch_up(s, offset_ps);
-		struct timespec wait = { ns / 1000000000u, ns % 1000000000u };
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int fds[VFU_MAX_FDS];
-		u32 nr_fds = 0;
-
-		if (*stop)
-			return -EINTR;
-		ret = ppoll(&p, 1, &wait, NULL);
-		if (ret < 0 && errno != EINTR)
-			return broken(s, "poll: %s", strerror(errno));
-		if (ret <= 0)
-			continue;
-		ret = vfu_stream_read(&in, msg, sizeof(msg), fds, &nr_fds);
-		if (ret == -EPROTO)
-			return broken(s, "%s", in.why);
-		if (ret == -EAGAIN)
-			return broken(s, "a message that does not come to its end");
-		if (ret <= 0)
-			return ret; /* 0: the client has closed */
-		catch_up(s, offset_ps);
-		ret = vfu_server_message(s, msg, ret, fds, nr_fds, reply);
-		if (ret < 0)
-			return ret;
-		if (ret && vfu_stream_write(fd, reply, ret, NULL, 0))
-			return 0;
-	}
+	s->ret = ret;
+	s->was_active = vfu_server_active(s);
+	s->over = true;
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
 }
 
-int vfu_serve(struct vfu_server *s, int listener, const volatile int *stop)
+static void take_client(struct vfu_server *s)
 {
 	const struct timeval patience = { .tv_sec = 2 };
-	struct timespec wait = { 0, WAIT_NS };
-	struct pollfd p = { .fd = listener, .events = POLLIN };
-	int fd, ret;
 
-	s->why[0] = 0;
-	while (!*stop && ppoll(&p, 1, &wait, NULL) <= 0)
-		;
-	if (*stop)
-		return -EINTR;
-	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (fd < 0) {
+	s->fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (s->fd < 0) {
 		snprintf(s->why, sizeof(s->why), "accept: %s", strerror(errno));
-		return -errno;
+		hang_up(s, -errno);
+		return;
 	}
-	ret = serve(s, fd, stop);
-	close(fd);
-	return ret;
+	setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	vfu_stream_init(&s->in, s->fd);
+}
+
+/* One message of the client's, and its answer. */
+static void hear_client(struct vfu_server *s)
+{
+	_Alignas(8) u8 msg[sizeof(struct vfu_header) + VFU_MAX_BODY], reply[sizeof(msg)];
+	int fds[VFU_MAX_FDS], ret;
+	u32 nr_fds = 0;
+
+	ret = vfu_stream_read(&s->in, msg, sizeof(msg), fds, &nr_fds);
+	if (ret == -EAGAIN)
+		ret = broken(s, "a message that does not come to its end");
+	else if (ret == -EPROTO)
+		broken(s, "%s", s->in.why);
+	if (ret > 0) {
+		catch_up(s, real_ps());
+		ret = vfu_server_message(s, msg, ret, fds, nr_fds, reply);
+		if (ret > 0 && vfu_stream_write(s->fd, reply, ret, NULL, 0))
+			hang_up(s, 0);
+		if (ret >= 0)
+			return;
+	}
+	hang_up(s, ret); /* 0: the client has closed */
+}
+
+int vfu_serve(struct vfu_server *const *server, u32 n, const volatile int *stop)
+{
+	struct pollfd p[VFU_MAX_PORTS];
+
+	for (u32 i = 0; i < n; i++) {
+		server[i]->fd = -1;
+		server[i]->over = false;
+		server[i]->why[0] = 0;
+		/* The device's clock goes on from where it stands. */
+		server[i]->offset_ps = nicdev_now_ps(server[i]->dev) - real_ps();
+	}
+	for (;;) {
+		u64 ns = WAIT_NS, present = real_ps();
+		struct timespec wait = { 0 };
+		u32 over = 0;
+
+		/* What leaves one port may make another one's next event. */
+		for (u32 i = 0; i < n; i++)
+			catch_up(server[i], present);
+		for (u32 i = 0; i < n; i++) {
+			struct vfu_server *s = server[i];
+
+			ns = min(ns, catch_up(s, present));
+			over += s->over;
+			p[i] = (struct pollfd){ s->over	     ? -1
+						: s->fd >= 0 ? s->fd
+							     : s->listener,
+						POLLIN, 0 };
+		}
+		if (over == n)
+			return 0;
+		if (*stop) {
+			for (u32 i = 0; i < n; i++)
+				if (!server[i]->over)
+					hang_up(server[i], -EINTR);
+			return -EINTR;
+		}
+		wait.tv_nsec = ns;
+		if (ppoll(p, n, &wait, NULL) <= 0)
+			continue;
+		for (u32 i = 0; i < n; i++)
+			if (p[i].revents && server[i]->fd >= 0)
+				hear_client(server[i]);
+			else if (p[i].revents)
+				take_client(server[i]);
+	}
 }

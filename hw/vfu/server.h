@@ -13,8 +13,10 @@
 
 #include "hw/model_82599/model.h"
 #include "hw/vfu/proto.h"
+#include "hw/vfu/stream.h"
 
 #define VFU_MAX_MAPS   64
+#define VFU_MAX_PORTS  2
 #define VFU_CFG_BYTES  256
 #define VFU_TEXT_BYTES 240
 
@@ -31,6 +33,12 @@ struct vfu_server {
 	struct vfu_server_map map[VFU_MAX_MAPS];
 	u32 nr_maps;
 	u64 messages;
+	/* While it is served: */
+	int listener, fd; /* fd -1: nobody is there */
+	struct vfu_stream in;
+	u64 offset_ps; /* of the device's clock to the machine's */
+	bool over, was_active;
+	int ret; /* 0: the client has closed; -EPROTO: s->why; -EINTR; another errno */
 	char why[VFU_TEXT_BYTES]; /* the connection cannot go on: this is wrong with it */
 };
 
@@ -55,11 +63,12 @@ int vfu_server_message(struct vfu_server *s, const void *msg, size_t len, const 
 bool vfu_server_active(const struct vfu_server *s);
 
 /*
- * Takes one client on the listening socket LISTENER and serves it, the device's clock running as
- * the machine's does, until it goes or *STOP is set by a signal. 0; -EPROTO with s->why; -EINTR
- * after *STOP; a negative errno of the sockets with s->why. The client is disconnected.
+ * Takes one client on each listening socket of the N servers and serves them together, the devices'
+ * clocks running as the machine's does, until all have gone or *STOP is set by a signal. 0 or
+ * -EINTR; how each ended is in its ret, and was_active tells whether its device ran then. None is
+ * disconnected yet.
  */
-int vfu_serve(struct vfu_server *s, int listener, const volatile int *stop);
+int vfu_serve(struct vfu_server *const *server, u32 n, const volatile int *stop);
 
 /* A listening socket at PATH, which must not exist. A negative errno with a sentence in ERR. */
 int vfu_listen(const char *path, char *err, size_t errlen);

@@ -181,7 +181,7 @@ class Race(unittest.TestCase):
             done = hw("race", *words, status=2)
             self.assertEqual(done.stdout, "")
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertIn("model", hw("race", "--device", "0000:01:00.0", status=4).stderr)
+        self.assertIn("skbench hw list", hw("race", "--device", "ffff:ff:1f.7", status=4).stderr)
         self.assertIn("Unverified", hw("race", "--help").stdout)
         hw("fly", status=2)
 

@@ -130,6 +130,143 @@ class Ends(Served):
         self.assertFalse(self.path.exists())
 
 
+class Race(Served):
+    """Real time, so that only what must be so is looked at: sums, and races of a device that is made very slow."""
+
+    def race(self, *words, status=0, peer=None):
+        device = ["--device", f"vfio-user:{self.path}"] + (["--peer", peer] if peer else [])
+        out, err = self.ended(self.start("race", *device, "--json", "-", *words), status)
+        return json.loads(out), err
+
+    def cell(self, told, skbs, number=0):
+        eager, lazy = told["cells"][number]["variants"]
+        for one in (eager, lazy):
+            self.assertEqual(one["skbs"], skbs)
+            self.assertEqual(one["segments"], 45 * skbs)
+            self.assertEqual(one["races"], one["races_before_dd"] + one["races_before_reclaim"])
+            self.assertLessEqual(one["races"], skbs)
+            self.assertGreaterEqual(one["trims"], one["races"])
+            self.assertGreater(one["partial_acks"], 0)
+        return eager
+
+    def test_loopback(self):
+        # A fetch of 150 ms at this rate, and ACKs from 9 ms on.
+        server = self.serve("--slow", "2000", "--point", "gen1x4")
+        told, err = self.race("--skbs", "3", "--rtt", "1")
+        self.assertEqual((told["device"], told["peer"], err), (f"vfio-user:{self.path}", "loopback", ""))
+        eager = self.cell(told, 3)
+        self.assertEqual(eager["acks"], 3 * 23)
+        self.assertGreater(eager["races_before_dd"], 0)
+        self.assertEqual([one["races"] for one in told["controls"]], [0, 0, 0])
+        self.ended(server, 0)
+
+    def test_somebody_else_acknowledges(self):
+        server = self.serve("--slow", "200", "--partner", "ack", "--rtt", "500", "--k", "3", "--point", "gen1x4")
+        told, _ = self.race("--skbs", "5", "--mode", "irq", "--itr", "100", peer="external")
+        self.assertEqual(self.cell(told, 5)["acks"], 5 * 15)
+        self.assertEqual(told["controls"], [])
+        out, _ = self.ended(server, 0)
+        self.assertIn("450 segments acknowledged by 150 ACKs, 0 violations", out)
+
+    def test_one_vector(self):
+        server = self.serve("--slow", "50", "--partner", "ack", "--rtt", "500")
+        told, _ = self.race("--skbs", "4", "--inflight", "2", "--mode", "irq-shared", "--itr", "50", "--wthresh", "8",
+                            peer="external")
+        self.cell(told, 4)
+        self.ended(server, 0)
+
+    def test_two_ports(self):
+        other = f"{self.path}2"
+        server = self.serve("--wire", other, "--slow", "200", "--point", "gen1x4")
+        told, _ = self.race("--skbs", "4", "--rtt", "100", "--sweep", "inflight=1:2",
+                            peer=f"vfio-user:{other}")
+        for number in range(2):
+            self.assertEqual(self.cell(told, 4, number)["acks"], 4 * 23)
+        out, _ = self.ended(server, 0)
+        self.assertEqual(out.count("0 violations"), 2)
+        self.assertFalse(Path(other).exists())
+
+    def test_signal(self):
+        server = self.serve("--slow", "5000")
+        racer = self.start("race", "--device", self.path, "--skbs", "500", "--json", Path(self.directory.name) / "so-far")
+        time.sleep(3)
+        racer.send_signal(signal.SIGINT)
+        out, err = self.ended(racer, 5)
+        self.assertIn("stopped by a signal", err)
+        if "stopped before" not in out:
+            self.assertIn("of 500 packets", out)
+        self.assertTrue(json.loads((Path(self.directory.name) / "so-far").read_text())["stopped"])
+        _, err = self.ended(server, 0)  # the device was stopped, bus mastering off
+        self.assertEqual(err, "")
+
+    def test_device_goes(self):
+        server = self.serve("--slow", "1000")
+        racer = self.start("race", "--device", self.path, "--skbs", "500", "--rtt", "1")
+        time.sleep(3)
+        server.kill()
+        out, err = self.ended(racer, 5)
+        self.assertIn("gone in mid-run", err)
+        if out:
+            self.assertIn("ENDED EARLY", out)
+
+    def test_faults(self):
+        for fault, says, violation in (("link=100", "the link was lost in mid-run", None),
+                                       ("gone=100", "gone in mid-run", None),
+                                       ("stall=100", "transmit queue 0 hangs: TDH", None),
+                                       ("iommu=100", "look for DMAR or AMD-Vi faults", "IOMMU_FAULT")):
+            with self.subTest(fault):
+                server = self.serve("--partner", "ack", "--rtt", "100", "--slow", "20", "--fault", fault)
+                json_file = Path(self.directory.name) / fault
+                out, err = self.ended(self.start("race", "--device", self.path, "--peer", "external", "--skbs", "8",
+                                                 "--json", json_file), 5)
+                self.assertEqual(len(err.splitlines()), 1, err)
+                self.assertIn(says, err)
+                # 100 of the 360 frames went: two packets of 45, at most.
+                self.assertIn("ENDED EARLY", out)
+                told = json.loads(json_file.read_text())["cells"][0]["variants"][0]
+                self.assertIn(told["skbs"], (1, 2))
+                out, err = self.ended(server, 5 if violation else 0)
+                if violation:
+                    self.assertIn(violation, err)
+                else:
+                    self.assertIn("0 violations", out)  # stopped as it should be, or as far as it goes
+
+    def test_racer_is_killed(self):
+        server = self.serve("--slow", "1000")
+        racer = self.start("race", "--device", self.path, "--skbs", "500", "--rtt", "1")
+        time.sleep(2)
+        racer.kill()
+        self.assertIn("with the device running", self.ended(server, 5)[1])
+
+    def test_nobody_answers(self):
+        server = self.serve("--slow", "10")
+        _, err = self.ended(self.start("race", "--device", self.path, "--peer", "external", "--skbs", "2"), 5)
+        self.assertEqual(len(err.splitlines()), 1)
+        self.assertIn("does the peer answer?", err)
+        self.ended(server, 0)
+
+    def test_usage(self):
+        for words in (("--point", "gen2x8"), ("--pcie", "8000"), ("--pcap", "x"), ("--sweep", "pcie=1000:2000:500"),
+                      ("--peer-mac", "03:00:00:00:00:00", "--peer", "external"), ("--peer-mac", "02:00:00:00:00:00"),
+                      ("--peer", "model"), ("--peer", str(self.path))):
+            out, err = self.ended(self.start("race", "--device", self.path, *words), 2)
+            self.assertEqual((out, len(err.splitlines())), ("", 1), words)
+        self.ended(self.start("race", "--peer", "loopback"), 2)
+        server = self.serve()
+        _, err = self.ended(self.start("race", "--device", self.path, "--mode", "irq-shared"), 2)
+        self.assertIn("another peer", err)
+        self.ended(server, 0)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU alone")
+    def test_one_cpu(self):
+        server = self.serve()
+        racer = subprocess.run([PROGRAM, "race", "--device", str(self.path)], capture_output=True, text=True,
+                               preexec_fn=lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]), check=False)
+        self.assertEqual(racer.returncode, 2)
+        self.assertIn("a CPU each", racer.stderr)
+        self.ended(server, 0)
+
+
 class Strangers(Served):
     def test_nobody_serves(self):
         _, err = self.ended(self.start("selftest", "--device", f"vfio-user:{self.path}"), 4)
@@ -221,7 +358,10 @@ class Strangers(Served):
 
     def test_usage(self):
         for words in ((), ("--socket",), ("--socket", "x", "--slow", "0"), ("--socket", "x", "--partner", "friend"),
-                      ("--socket", "x", "--ack", "never"), ("--frob",)):
+                      ("--socket", "x", "--ack", "never"), ("--frob",), ("--socket", "x", "--fault", "link=1"),
+                      ("--socket", "x", "--partner", "ack", "--fault", "fire=1"),
+                      ("--socket", "x", "--partner", "ack", "--fault", "link"),
+                      ("--socket", "x", "--wire", "x")):
             out, err = self.ended(self.start("serve", *words), 2)
             self.assertEqual((out, len(err.splitlines())), ("", 1))
         self.ended(self.start("serve", "--socket", "/" + "x" * 200), 4)
