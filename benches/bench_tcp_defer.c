@@ -584,7 +584,9 @@ static void defer_report(void *arg, struct bench_report *r)
 	bench_report_add(r, "zone_trips", (double)(z.zone_locks - c->zone.zone_locks) / packets);
 	bench_report_add(r, "list_hits",
 			 (double)(z.pcp_alloc_hits - c->zone.pcp_alloc_hits) / packets);
-	bench_report_add(r, "deferred_peak_kb", (double)c->napi.most_flushed * c->bytes / 1024);
+	bench_report_add(r, "deferred_peak_kb",
+			 (double)max(c->napi.most_flushed, net_most_flushed(&c->net)) * c->bytes /
+				 1024);
 	if (bench_probe_report)
 		bench_probe_report(r);
 }

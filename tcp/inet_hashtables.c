@@ -48,6 +48,15 @@ u64 net_stats(const struct net *net, enum tcp_mib_item item)
 	return sum;
 }
 
+u64 net_most_flushed(const struct net *net)
+{
+	u64 most = 0;
+
+	for (unsigned int cpu = 0; cpu < SKB_NR_CPUS; cpu++)
+		most = max(most, net->mib[cpu].most_flushed);
+	return most;
+}
+
 void inet_rcu_attach(void)
 {
 	urcu_qsbr_register_thread();

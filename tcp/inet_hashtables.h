@@ -61,8 +61,18 @@ static __always_inline void net_inc_stats(struct net *net, enum tcp_mib_item ite
 	net_add_stats(net, item, 1);
 }
 
-/* The sum over all CPUs; exact while none runs. */
+/* A flush has freed N sk_buffs of a socket's list; ITEM says where. */
+static __always_inline void net_flushed(struct net *net, enum tcp_mib_item item, u64 n)
+{
+	struct tcp_mib *mib = &net->mib[smp_processor_id()];
+
+	mib->nr[item] += n;
+	mib->most_flushed = max(mib->most_flushed, n);
+}
+
+/* The sum over all CPUs, or the most of any flush; exact while none runs. */
 u64 net_stats(const struct net *net, enum tcp_mib_item item);
+u64 net_most_flushed(const struct net *net);
 
 /*
  * --- RCU: a thread's part

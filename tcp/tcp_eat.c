@@ -88,7 +88,7 @@ static __always_inline void do_disconnect(struct sock *sk, const enum skb_era er
 	sk->pred_flags = 0;
 	purge(sk, era);
 	if (defer == TCP_DEFER_SK_LLIST)
-		net_add_stats(sk->sk_net, TCP_MIB_FREE_LOCKED_END, sk_defer_free_flush(era, sk));
+		net_flushed(sk->sk_net, TCP_MIB_FREE_LOCKED_END, sk_defer_free_flush(era, sk));
 	sk->sk_data_ready(sk);
 }
 

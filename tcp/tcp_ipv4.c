@@ -65,7 +65,7 @@ static __always_inline int do_v4_rcv(struct net *net, struct sk_buff *skb, const
 	if (defer == TCP_DEFER_SK_LLIST) {
 		freed = sk_defer_free_flush(era, sk);
 		if (freed)
-			net_add_stats(net, TCP_MIB_FREE_SOFTIRQ, freed);
+			net_flushed(net, TCP_MIB_FREE_SOFTIRQ, freed);
 	}
 	bh_lock_sock(sk);
 	if (!sock_owned_by_user(sk)) {

@@ -37,6 +37,7 @@ enum tcp_mib_item {
 
 struct tcp_mib {
 	u64 nr[TCP_MIB_NR];
+	u64 most_flushed; /* sk_buffs of a socket's list that were freed at once: as long as it ever was */
 } ____cacheline_aligned;
 
 #endif

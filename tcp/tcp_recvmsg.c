@@ -46,7 +46,7 @@ static __always_inline void reader_flush(struct sock *sk, const enum skb_era era
 		unsigned int freed = sk_defer_free_flush(era, sk);
 
 		if (freed)
-			net_add_stats(sk->sk_net, TCP_MIB_FREE_READER, freed);
+			net_flushed(sk->sk_net, TCP_MIB_FREE_READER, freed);
 	}
 }
 
@@ -99,8 +99,8 @@ static __always_inline int recvmsg_locked(struct sock *sk, void *to, size_t len,
 			} else {
 				tcp_cleanup_rbuf(sk, copied);
 				if (defer == TCP_DEFER_SK_LLIST)
-					net_add_stats(sk->sk_net, TCP_MIB_FREE_LOCKED_FLUSH,
-						      sk_defer_free_flush(era, sk));
+					net_flushed(sk->sk_net, TCP_MIB_FREE_LOCKED_FLUSH,
+						    sk_defer_free_flush(era, sk));
 				sk_wait_data(sk, wait);
 			}
 			continue;

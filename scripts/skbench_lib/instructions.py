@@ -268,7 +268,7 @@ def sentence(difference):
 # Which fields a relation of each kind has besides kind, name and why.
 KINDS = {"slope": ({"from", "to", "key"}, {"lo", "hi"}),  # (to - from) / (value of key in to - in from)
          "ratio": ({"of", "to"}, {"lo", "hi"}),           # of / to
-         "max": ({"of"}, {"hi"})}
+         "max": ({"of"}, {"hi"}), "min": ({"of"}, {"lo"})}
 
 
 def read_relations(path, names):
@@ -304,7 +304,7 @@ def _problem(relation, names):
     for bound in bounds:
         if not isinstance(relation[bound], (int, float)) or isinstance(relation[bound], bool):
             return f"{bound} is no number"
-    if "lo" in bounds and relation["lo"] > relation["hi"]:
+    if bounds == {"lo", "hi"} and relation["lo"] > relation["hi"]:
         return "lo is above hi"
     for word in words - {"key"}:
         if relation[word] not in names:
@@ -330,8 +330,8 @@ def violated(relation, counted):
         got, what = counted[relation["of"]] / counted[relation["to"]], "ratio"
     else:
         got, what = counted[relation["of"]], "instructions"
-    low, high = relation.get("lo", float("-inf")), relation["hi"]
+    low, high = relation.get("lo", float("-inf")), relation.get("hi", float("inf"))
     if low <= got <= high:
         return []
-    bounds = f"at most {high:g}" if kind == "max" else f"{low:g} to {high:g}"
+    bounds = {"max": f"at most {high:g}", "min": f"at least {low:g}"}.get(kind, f"{low:g} to {high:g}")
     return [f"relation {relation['name']}: {what} {got:.2f}, expected {bounds} ({relation['why']})"]

@@ -171,7 +171,8 @@ class Judgement(unittest.TestCase):
         ratio = {"kind": "ratio", "name": "r", "why": "w", "of": "skb/x/frags:16", "to": "skb/x/frags:2", "lo": 2.0,
                  "hi": 4.5}
         most = {"kind": "max", "name": "m", "why": "w", "of": "skb/x/frags:2", "hi": 100}
-        for relation in (slope, ratio, most):
+        least = {"kind": "min", "name": "l", "why": "w", "of": "skb/x/frags:2", "lo": 100}
+        for relation in (slope, ratio, most, least):
             self.assertEqual(instructions.violated(relation, counted), [])
         self.assertEqual(instructions.violated({**slope, "hi": 14.9}, counted),
                          ["relation s: instructions per frags 15.00, expected 12 to 14.9 (w)"])
@@ -179,6 +180,8 @@ class Judgement(unittest.TestCase):
                          ["relation r: ratio 3.10, expected 3.2 to 4.5 (w)"])
         self.assertEqual(instructions.violated({**most, "hi": 99}, counted),
                          ["relation m: instructions 100.00, expected at most 99 (w)"])
+        self.assertEqual(instructions.violated({**least, "lo": 101}, counted),
+                         ["relation l: instructions 100.00, expected at least 101 (w)"])
 
     def test_broken_relations(self):
         names = ["skb/x/frags:2", "skb/x/frags:16", "skb/y"]

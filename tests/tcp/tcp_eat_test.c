@@ -299,6 +299,7 @@ static int deliver_later(struct sock *s, struct sk_buff *skb)
 	assert_int_equal(on_list(), 0);
 	/* The fourth was deferred by then, too. */
 	assert_int_equal(stats(TCP_MIB_FREE_LOCKED_FLUSH), 4);
+	assert_int_equal(net_most_flushed(net), 4);
 	return tcp_v4_do_rcv(ERA_6_12, s, skb);
 }
 
