@@ -30,6 +30,8 @@
 #define IXGBE_EEC		    0x10010
 #define IXGBE_EEC_PRES		    (1u << 8)
 #define IXGBE_EEC_ARD		    (1u << 9) /* its contents were read */
+#define IXGBE_EEC_X553		    0x15ff8
+#define IXGBE_FWSM_X553		    0x15f74
 #define IXGBE_SWSM		    0x10140
 #define IXGBE_SWSM_SMBI		    (1u << 0)
 #define IXGBE_SWSM_SWESMBI	    (1u << 1)
@@ -210,6 +212,17 @@
 #define IXGBE_TXDGPC	 0x087a0
 #define IXGBE_QPRC(i)	 (0x01030 + 0x40 * (i))
 #define IXGBE_QPTC(i)	 (0x08680 + 4 * (i))
+
+/* --- the clock (7.9, 8.2.3.26) */
+#define IXGBE_TSYNCTXCTL       0x08c00
+#define IXGBE_TSYNCTXCTL_VALID (1u << 0)
+#define IXGBE_TSYNCTXCTL_EN    (1u << 4)
+#define IXGBE_TXSTMPL	       0x08c04
+#define IXGBE_TXSTMPH	       0x08c08 /* reading it frees the stamp */
+#define IXGBE_SYSTIML	       0x08c0c /* reading it holds SYSTIMH */
+#define IXGBE_SYSTIMH	       0x08c10
+#define IXGBE_TIMINCA	       0x08c14
+#define IXGBE_TIMINCA_PERIOD   (1u << 24) /* ticks to an increment; not on X540 and later */
 
 /* --- descriptors: 16 bytes, little endian (7.2.3.2, 7.1.6) */
 struct ixgbe_desc {

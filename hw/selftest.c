@@ -194,7 +194,7 @@ static bool drain(struct selftest *t, u32 posted, u32 *done)
 	while (!t->failed && (*done < posted || t->received != t->sent)) {
 		nicdev_relax(t->now, end);
 		look(t, done);
-		if (nicdev_now_ps(t->now) < end)
+		if (nicdev_now_ps(t->now) < end || (*done >= posted && t->received == t->sent))
 			continue;
 		t->ix->cfg.hang_ms = 0;
 		if (!ixgbe_tx_hung(&t->ix->txq[0], text, sizeof(text)))
@@ -352,6 +352,60 @@ static void check_queues(struct selftest *t)
 	snprintf(t->row->text, sizeof(t->row->text), "each of 4 queues sent its own 45 frames");
 }
 
+/* A marker behind a TSO packet: when the last of it had left the wire, by the device's own clock. */
+static void check_marker(struct selftest *t)
+{
+	const struct ixgbe_config cfg = config();
+	const double wire_us = (double)nic_time_ps(45 * 1538, 10000) / SIM_PS_PER_US;
+	struct ixgbe_buf buf;
+	struct ixgbe_txq *q;
+	u64 before, stamp, end;
+	char err[300];
+	u32 done = 0;
+	u8 *frame;
+
+	if (!start(t, &cfg))
+		return;
+	if (ixgbe_clock_start(t->ix, err, sizeof(err))) {
+		fail(t, "%s", err);
+		return;
+	}
+	q = &t->ix->txq[0];
+	if (send(t, 0, TSO_BYTES, MSS, 8192))
+		return;
+	frame = ixgbe_tx_header(q, &buf.iova);
+	buf.len = flow_ack_frame(&t->flow, frame, t->sent, 1);
+	if (ixgbe_tx_post_marker(q, &buf)) {
+		fail(t, "the ring does not take a marker");
+		return;
+	}
+	before = ixgbe_clock_ns(t->ix);
+	ixgbe_tx_kick(q);
+	end = nicdev_now_ps(t->now) + LIMIT_PS;
+	while (!ixgbe_tx_stamp(t->ix, &stamp)) {
+		if (nicdev_now_ps(t->now) >= end) {
+			fail(t, "no stamp of the marker");
+			return;
+		}
+		nicdev_delay_us(t->now, 10);
+	}
+	if (!drain(t, 2, &done))
+		return;
+	if (stamp <= before || (double)(stamp - before) / 1000 < wire_us ||
+	    stamp > ixgbe_clock_ns(t->ix)) {
+		fail(t, "stamped at %llu ns, the doorbell was at %llu: 64 KB take %.2f us",
+		     (unsigned long long)stamp, (unsigned long long)before, wire_us);
+		return;
+	}
+	if (ixgbe_tx_stamp(t->ix, &stamp)) {
+		fail(t, "a second stamp of one marker");
+		return;
+	}
+	snprintf(t->row->text, sizeof(t->row->text),
+		 "64 KB and a marker had left %.2f us after the doorbell, by its clock",
+		 (double)(stamp - before) / 1000);
+}
+
 /* On the model alone: what the clock says. */
 
 struct wire {
@@ -414,6 +468,7 @@ static const struct {
 	{ "head_write_back", check_head_wb, false },
 	{ "write_back_threshold", check_wthresh, false },
 	{ "queues", check_queues, false },
+	{ "marker", check_marker, false },
 	{ "wire_time", check_wire_time, true },
 };
 

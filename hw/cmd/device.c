@@ -45,8 +45,8 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 	ret = sysfs_read_port(&env, c->name, &port, err, sizeof(err));
 	if (!ret && !port.id) {
 		ret = -ENODEV;
-		snprintf(err, sizeof(err), "%s: %04x:%04x is no 82599, X540 or X550", c->name,
-			 port.vendor, port.device);
+		snprintf(err, sizeof(err), "%s: %04x:%04x is no 82599, X540, X550, X552 or X553",
+			 c->name, port.vendor, port.device);
 	}
 	if (!ret)
 		ret = vfio_open(&vfio_this_machine, &env, c->name, how, c->unsafe_noiommu, dev, err,

@@ -86,9 +86,9 @@ static void json_port(FILE *f, const struct sysfs_env *env, const struct sysfs_p
 }
 
 static const char list_usage[] = "usage: skbench hw list [--json FILE]\n\n"
-				 "The ports of the 82599, X540 and X550 in this machine: driver, "
-				 "IOMMU group, slot, and what\n"
-				 "stands between each and its use. Changes nothing.\n";
+				 "The ports of the 82599, X540, X550, X552 and X553 in this "
+				 "machine: driver, IOMMU group, slot,\n"
+				 "and what stands between each and its use. Changes nothing.\n";
 
 int cmd_list(int argc, char **argv)
 {
@@ -121,7 +121,8 @@ int cmd_list(int argc, char **argv)
 	for (u32 i = 0; i < n && f != stdout; i++)
 		print_port(&env, &ports[i]);
 	if (!n && f != stdout)
-		printf("no 82599, X540 or X550 in this machine: --device model runs without one\n");
+		printf("no 82599, X540, X550, X552 or X553 in this machine: --device model runs "
+		       "without one\n");
 	if (f) {
 		fprintf(f, "{\"command\": \"hw list\", \"ports\": [");
 		for (u32 i = 0; i < n; i++) {

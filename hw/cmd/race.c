@@ -81,6 +81,8 @@ static const char usage[] =
 	"  - that the loopback of the MAC runs at line rate\n"
 	"  - everything on a card: VFIO was driven with cards of QEMU's, the driver with the model "
 	"only\n"
+	"  - where in a frame the clock stamps it, and its rates other than an 82599's at 10 "
+	"Gbit/s\n"
 	"  - X540, X550, X552 and X553: their IDs are accepted, none was ever started\n"
 	"  - the character device with iommufd, and noiommu: tests answer their calls\n"
 	"Exit status: 0; 2 usage; 3 a control raced; 4 not possible here; 5 a run failed.\n";

@@ -26,6 +26,23 @@ const struct ixgbe_id ixgbe_ids[] = {
 	{ 0x1560, IXGBE_X540, "X540-T1" },
 	{ 0x1563, IXGBE_X550, "X550-T" },
 	{ 0x15d1, IXGBE_X550, "X550-T1" },
+	{ 0x15aa, IXGBE_X552, "X552 KX4" },
+	{ 0x15ab, IXGBE_X552, "X552 KR" },
+	{ 0x15ac, IXGBE_X552, "X552 SFP+" },
+	{ 0x15ad, IXGBE_X552, "X552 10GBASE-T" },
+	{ 0x15ae, IXGBE_X552, "X552 1000BASE-T" },
+	{ 0x15b0, IXGBE_X552, "X552 XFI" },
+	{ 0x15c2, IXGBE_X553, "X553 KR" },
+	{ 0x15c3, IXGBE_X553, "X553 KR, long reach" },
+	{ 0x15c4, IXGBE_X553, "X553 SFP+ on the backplane" },
+	{ 0x15c6, IXGBE_X553, "X553 SGMII" },
+	{ 0x15c7, IXGBE_X553, "X553 SGMII, long reach" },
+	{ 0x15c8, IXGBE_X553, "X553 10GBASE-T" },
+	{ 0x15ca, IXGBE_X553, "X553 QSFP+" },
+	{ 0x15cc, IXGBE_X553, "X553 QSFP+ on the backplane" },
+	{ 0x15ce, IXGBE_X553, "X553 SFP+" },
+	{ 0x15e4, IXGBE_X553, "X553 1000BASE-T" },
+	{ 0x15e5, IXGBE_X553, "X553 1000BASE-T, long reach" },
 };
 const u32 nr_ixgbe_ids = ARRAY_SIZE(ixgbe_ids);
 

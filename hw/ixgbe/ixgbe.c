@@ -242,19 +242,21 @@ static int reset(struct ixgbe *ix, const struct step *s)
 /* 4.6.3, 4 and 6: EEPROM read, DMA ready. */
 static int wait_ready(struct ixgbe *ix, const struct step *s)
 {
-	int ret = wait_bit(ix, IXGBE_EEC, IXGBE_EEC_ARD, IXGBE_EEC_ARD, MS, 1000 * MS,
+	const u32 eec = ix->id->mac == IXGBE_X553 ? IXGBE_EEC_X553 : IXGBE_EEC;
+	const u32 fwsm = ix->id->mac == IXGBE_X553 ? IXGBE_FWSM_X553 : IXGBE_FWSM;
+	int ret = wait_bit(ix, eec, IXGBE_EEC_ARD, IXGBE_EEC_ARD, MS, 1000 * MS,
 			   "EEC.AUTO_RD did not come: the EEPROM is not read", s);
 
 	if (ret)
 		return ret;
 	/* AUTO_RD comes without an EEPROM, too (8.2.3.2.1). */
-	if (!(rd(ix, IXGBE_EEC) & IXGBE_EEC_PRES)) {
+	if (!(rd(ix, eec) & IXGBE_EEC_PRES)) {
 		snprintf(s->err, s->errlen, "%s: EEC.EE_PRES is 0: no valid EEPROM", ix->dev->name);
 		return -ENODEV;
 	}
-	if (rd(ix, IXGBE_FWSM) & IXGBE_FWSM_EXT_ERR) {
+	if (rd(ix, fwsm) & IXGBE_FWSM_EXT_ERR) {
 		snprintf(s->err, s->errlen, "%s: firmware reports an error (FWSM 0x%08x)",
-			 ix->dev->name, rd(ix, IXGBE_FWSM));
+			 ix->dev->name, rd(ix, fwsm));
 		return -EIO;
 	}
 	return wait_bit(ix, IXGBE_RDRXCTL, IXGBE_RDRXCTL_DMAIDONE, IXGBE_RDRXCTL_DMAIDONE, MS,
@@ -582,8 +584,8 @@ int ixgbe_start(struct ixgbe *ix, struct nicdev *dev, const struct ixgbe_config 
 		return -EINVAL;
 	}
 	if (!ix->id) {
-		snprintf(err, errlen, "%s: %04x:%04x is no 82599, X540 or X550", dev->name,
-			 dev->vendor, dev->device);
+		snprintf(err, errlen, "%s: %04x:%04x is no 82599, X540, X550, X552 or X553",
+			 dev->name, dev->vendor, dev->device);
 		return -ENODEV;
 	}
 	ix->started = true;

@@ -21,7 +21,8 @@
 #define IXGBE_MAX_QUEUES   16 /* of each direction: what the interrupt causes tell apart */
 #define IXGBE_HEADER_BYTES 2048 /* of a packet's header slot */
 
-enum ixgbe_mac { IXGBE_82599, IXGBE_X540, IXGBE_X550 };
+/* X552 and X553 are X550s inside processors: "EM_x" and "EM_a" in the datasheets' words. */
+enum ixgbe_mac { IXGBE_82599, IXGBE_X540, IXGBE_X550, IXGBE_X552, IXGBE_X553 };
 
 struct ixgbe_id {
 	u16 device;
@@ -110,6 +111,7 @@ struct ixgbe {
 	struct ixgbe_rxq rxq[IXGBE_MAX_QUEUES];
 	struct ixgbe_stats stats;
 	u8 mac[6];
+	u32 clock_shift; /* of the device's clock to ns; 0: seconds and ns */
 	bool started;
 };
 
@@ -134,6 +136,26 @@ bool ixgbe_link_up(struct ixgbe *ix);
 
 /* Adds the device's counters to ix->stats. */
 void ixgbe_update_stats(struct ixgbe *ix);
+
+/*
+ * --- the device's clock
+ * ----------------------------------------------------------------------------------------------
+ */
+
+/*
+ * Starts the clock at 0 and lets it stamp marker frames. It counts by the link's rate, which is
+ * known: call it with the link up. 0, or -EIO with a sentence in ERR if the clock does not run.
+ */
+int ixgbe_clock_start(struct ixgbe *ix, char *err, size_t errlen);
+
+/* What it says, in ns since the start; it wraps after minutes. */
+u64 ixgbe_clock_ns(struct ixgbe *ix);
+
+/*
+ * True if a marker has left since the last call, and when in *NS, by the device's clock. Until it is
+ * asked for, no other marker is stamped.
+ */
+bool ixgbe_tx_stamp(struct ixgbe *ix, u64 *ns);
 
 /*
  * --- transmit
@@ -168,6 +190,12 @@ int ixgbe_tx_post(struct ixgbe_txq *q, const struct ixgbe_tx_packet *pkt, char *
  * ixgbe_tx_post() tells about.
  */
 u32 ixgbe_tx_post_frames(struct ixgbe_txq *q, const struct ixgbe_buf *buf, u32 n);
+
+/*
+ * Queues a frame as it is that the device is to stamp: behind a TSO packet on the same queue it
+ * tells when that has left the wire, which DD does not. 0; -ENOSPC; -EINVAL for a size that is none.
+ */
+int ixgbe_tx_post_marker(struct ixgbe_txq *q, const struct ixgbe_buf *buf);
 
 /* Tells the device of all that is queued. */
 void ixgbe_tx_kick(struct ixgbe_txq *q);

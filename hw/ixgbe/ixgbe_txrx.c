@@ -191,6 +191,18 @@ u32 ixgbe_tx_post_frames(struct ixgbe_txq *q, const struct ixgbe_buf *buf, u32 n
 	return done;
 }
 
+int ixgbe_tx_post_marker(struct ixgbe_txq *q, const struct ixgbe_buf *buf)
+{
+	u32 at = q->next_to_use;
+
+	if (buf->len - MIN_FRAME > q->frame_most - MIN_FRAME)
+		return -EINVAL;
+	if (!ixgbe_tx_post_frames(q, buf, 1))
+		return -ENOSPC;
+	q->desc[at].lo |= IXGBE_TXD_MAC_1588;
+	return 0;
+}
+
 void ixgbe_tx_kick(struct ixgbe_txq *q)
 {
 	if (!q->queued)

@@ -26,7 +26,7 @@ struct tx_packet {
 	u32 data; /* its first data descriptor */
 	u32 nr_desc, nr_data;
 	u64 number;
-	bool tse, ixsm, txsm, rs;
+	bool tse, ixsm, txsm, rs, stamp;
 	struct tx_context ctx;
 	u32 header; /* bytes that are read again for each segment; 0 without TSE */
 	u32 bytes; /* in all buffers */
@@ -102,6 +102,8 @@ struct model_82599 {
 	char first[240];
 	u64 hash;
 
+	u64 clock_ps, clock_base; /* the clock held clock_base then, at TIMINCA as it stands */
+
 	u32 at_segment;
 	void (*at_fn)(void *ctx);
 	void *at_ctx;
@@ -144,6 +146,8 @@ int model_vector(struct model_82599 *m, u32 tx, u32 nr);
 u64 model_itr_ps(struct model_82599 *m, int vec);
 
 /* regs.c */
+/* The device's clock, in its own units. */
+u64 model_clock(struct model_82599 *m);
 u32 model_read32(struct nicdev *dev, u32 reg);
 void model_write32(struct nicdev *dev, u32 reg, u32 value);
 

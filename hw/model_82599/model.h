@@ -14,7 +14,7 @@
  *
  * Left out: DCB, SR-IOV, RSS and filters (all frames go to receive queue 0, or to the one that the
  * caller names), VLANs, FCoE, IPsec, RSC, legacy descriptors, the limit on outstanding reads, the
- * time of descriptor fetches, timestamps. Head write-back may also point into the middle of a
+ * time of descriptor fetches, timestamps of received frames. Head write-back may also point into the middle of a
  * packet, which the datasheet allows: it does so now and then.
  *
  * For one thread.

@@ -17,6 +17,7 @@
 #define DCA_RX_RESET  0xb200u /* bits 9, 12, 13, 15 */
 #define DCA_TX_RESET  0x2a00u /* bits 9, 11, 13 */
 #define NR_TABLES     7
+#define TICK_PS	      6400 /* of the clock, at 10 Gbit/s */
 
 /* Tables that hold what they happen to hold until software writes them (4.6.7, 8.2.3). */
 static const struct {
@@ -36,6 +37,8 @@ static u64 late(struct model_82599 *m, u64 most_ps)
 {
 	return m->vt.now_ps + model_random(m) % most_ps;
 }
+
+static void set_clock(struct model_82599 *m, u64 value);
 
 void model_reset(struct model_82599 *m, bool power_on)
 {
@@ -90,6 +93,7 @@ void model_reset(struct model_82599 *m, bool power_on)
 	m->nic.fifo_level = 0;
 	m->nic.fetch_free_ps = m->nic.wire_free_ps = m->nic.backlog_end_ps = m->vt.now_ps;
 	m->gssr_firmware = 0;
+	set_clock(m, 0);
 }
 
 void model_set_link(struct model_82599 *m, bool up)
@@ -133,6 +137,22 @@ static bool read_clears(u32 reg)
 	return (reg >= 0x04000 && reg < 0x04100) || reg == IXGBE_TXDGPC ||
 	       (reg >= 0x03f60 && reg < 0x03fc0) || (reg >= 0x041a0 && reg < 0x041b0) ||
 	       (reg >= IXGBE_QPTC(0) && reg < IXGBE_QPTC(16));
+}
+
+u64 model_clock(struct model_82599 *m)
+{
+	u32 timinca = *model_reg(m, IXGBE_TIMINCA);
+	u32 period = timinca >> 24;
+	u64 ticks = (m->vt.now_ps - m->clock_ps) / TICK_PS;
+
+	return period ? m->clock_base + ticks / period * (timinca & 0xffffff) : m->clock_base;
+}
+
+/* The clock goes on from VALUE. */
+static void set_clock(struct model_82599 *m, u64 value)
+{
+	m->clock_base = value;
+	m->clock_ps = m->vt.now_ps;
 }
 
 static u32 read_links(struct model_82599 *m)
@@ -202,6 +222,12 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 			return IXGBE_SECRXSTAT_RDY;
 		}
 		return 0;
+	case IXGBE_SYSTIML:
+		*model_reg(m, IXGBE_SYSTIMH) = model_clock(m) >> 32;
+		return model_clock(m);
+	case IXGBE_TXSTMPH: /* a read frees the stamp */
+		*model_reg(m, IXGBE_TSYNCTXCTL) &= ~IXGBE_TSYNCTXCTL_VALID;
+		return value;
 	case IXGBE_EICR: /* cleared by a read */
 		*model_reg(m, reg) = 0;
 		return value;
@@ -378,6 +404,19 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 	case IXGBE_TXPBTHRESH(0):
 	case IXGBE_MTQC:
 		arb_write(m, reg, value);
+		return true;
+	case IXGBE_TIMINCA:
+		set_clock(m, model_clock(m));
+		*r = value;
+		return true;
+	case IXGBE_SYSTIML:
+		set_clock(m, (model_clock(m) >> 32 << 32) | value);
+		return true;
+	case IXGBE_SYSTIMH:
+		set_clock(m, (u64)value << 32 | (u32)model_clock(m));
+		return true;
+	case IXGBE_TSYNCTXCTL:
+		*r = (*r & IXGBE_TSYNCTXCTL_VALID) | (value & IXGBE_TSYNCTXCTL_EN);
 		return true;
 	case IXGBE_DTXTCPFLGL:
 	case IXGBE_DTXTCPFLGH:

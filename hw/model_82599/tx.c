@@ -296,6 +296,7 @@ static void packet_fetched(struct model_82599 *m, u32 queue, struct tx_packet *p
 struct frame {
 	struct model_82599 *m;
 	u32 arg;
+	bool stamp;
 	struct model_frame f;
 	u8 data[];
 };
@@ -322,6 +323,19 @@ static void count_frame(struct model_82599 *m, u32 queue, u32 len)
 		++*model_reg(m, IXGBE_QPTC(queue));
 }
 
+/* One stamp at a time: the next has to wait until it is read (7.9.3). */
+static void stamp(struct model_82599 *m)
+{
+	u64 now = model_clock(m);
+
+	if ((*model_reg(m, IXGBE_TSYNCTXCTL) & (IXGBE_TSYNCTXCTL_EN | IXGBE_TSYNCTXCTL_VALID)) !=
+	    IXGBE_TSYNCTXCTL_EN)
+		return;
+	*model_reg(m, IXGBE_TXSTMPL) = now;
+	*model_reg(m, IXGBE_TXSTMPH) = now >> 32;
+	*model_reg(m, IXGBE_TSYNCTXCTL) |= IXGBE_TSYNCTXCTL_VALID;
+}
+
 static void frame_departs(void *ctx, u32 unused)
 {
 	struct frame *fr = ctx;
@@ -331,6 +345,8 @@ static void frame_departs(void *ctx, u32 unused)
 	(void)unused;
 	if (!event_void(m, fr->arg)) {
 		count_frame(m, fr->f.queue, fr->f.len);
+		if (fr->stamp)
+			stamp(m);
 		hash_frame(m, &fr->f);
 		if (m->p.pcapng) {
 			snprintf(note, sizeof(note),
@@ -411,6 +427,7 @@ static struct frame *make_frame(struct model_82599 *m, u32 queue, struct tx_pack
 	}
 	fr->m = m;
 	fr->arg = event_arg(m, queue);
+	fr->stamp = pkt->stamp && pkt->segment + 1 == pkt->nr_segments;
 	fr->f = (struct model_frame){ fr->data,	    len,	  queue,
 				      pkt->number,  pkt->segment, pkt->nr_segments,
 				      m->vt.now_ps, depart_ps };
@@ -590,6 +607,7 @@ static bool take_first(struct model_82599 *m, u32 queue, struct tx_packet *pkt)
 	pkt->tse = d->lo & IXGBE_TXD_TSE;
 	pkt->ixsm = d->hi & IXGBE_TXD_POPTS_IXSM;
 	pkt->txsm = d->hi & IXGBE_TXD_POPTS_TXSM;
+	pkt->stamp = d->lo & IXGBE_TXD_MAC_1588;
 	pkt->nr_segments = 1;
 	pkt->header = 0;
 	if (pkt->tse || pkt->ixsm || pkt->txsm) {

@@ -568,9 +568,61 @@ static void deterministic(void **state)
 	assert_true(hash[0] != hash[2]);
 }
 
+/* The clock runs at its rate on each MAC that it was written for; a stamp waits until it is read. */
+static void clock_and_stamps(void **state)
+{
+	struct rig *r = rig_new();
+	struct rig_shape s = rig_64k;
+	u8 frame[60] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xf7 };
+	struct ixgbe_buf buf;
+	struct ixgbe_txq *q;
+	char err[200];
+	u64 ns, first, depart_ns, start_ps;
+
+	(void)state;
+	rig_open(r);
+	assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), 0);
+	assert_int_equal(ixgbe_clock_start(&r->ix, err, sizeof(err)), 0);
+	first = ixgbe_clock_ns(&r->ix);
+	start_ps = nicdev_now_ps(r->dev);
+	rig_run_us(r, 1000);
+	/* A tick of 6.4 ns, and 2^-21 ns cut off each. */
+	assert_in_range(ixgbe_clock_ns(&r->ix) - first, 999990, 1000000);
+	assert_false(ixgbe_tx_stamp(&r->ix, &ns));
+
+	q = &r->ix.txq[0];
+	memcpy(r->arena.base, frame, sizeof(frame));
+	buf = (struct ixgbe_buf){ r->arena.iova, sizeof(frame) };
+	for (u32 round = 0; round < 2; round++) {
+		u32 before = r->nr_frames;
+
+		assert_int_equal(rig_post(r, 0, &s, 4096, 65160), 0);
+		assert_int_equal(ixgbe_tx_post_marker(q, &buf), 0);
+		assert_int_equal(ixgbe_tx_post_marker(q, &buf), 0); /* not stamped */
+		ixgbe_tx_kick(q);
+		rig_complete(r, 0, 3, 10);
+		rig_run_us(r, 100);
+		assert_int_equal(r->nr_frames, before + 47);
+		depart_ns = (r->frame[before + 45].f.depart_ps - start_ps) / 1000 + first;
+		assert_true(ixgbe_tx_stamp(&r->ix, &ns));
+		assert_in_range(ns, depart_ns - 20, depart_ns + 20);
+		assert_false(ixgbe_tx_stamp(&r->ix, &ns));
+		assert_memory_equal(r->frame[before + 45].data, frame, sizeof(frame));
+	}
+	buf.len = 1515;
+	assert_int_equal(ixgbe_tx_post_marker(q, &buf), -EINVAL);
+	rig_no_violation(r);
+	rig_close(r);
+	free(r);
+}
+
 /* The table: no device twice; only what ran here is called tested. */
 static void identification(void **state)
 {
+	/* Virtual functions, the E610, an 82598, an 82576. */
+	static const u16 not_ours[] = { 0x10ed, 0x1515, 0x1565, 0x15a8, 0x15c5, 0x57ae, 0x57af,
+					0x57b0, 0x57b1, 0x57b2, 0x10c7, 0x10c9, 0,	0xffff };
+
 	(void)state;
 	for (u32 i = 0; i < nr_ixgbe_ids; i++) {
 		struct rig *r = rig_new();
@@ -586,19 +638,32 @@ static void identification(void **state)
 		}
 		free(r);
 	}
-	assert_null(ixgbe_find_id(0x10ed)); /* a virtual function */
+	/* What was started here, and what is only believed to be alike. */
+	for (u32 i = 0; i < nr_ixgbe_ids; i++)
+		assert_int_equal(ixgbe_id_tested(&ixgbe_ids[i]), ixgbe_ids[i].mac == IXGBE_82599);
+	for (enum ixgbe_mac mac = IXGBE_82599; mac <= IXGBE_X553; mac++) {
+		static const u32 expected[] = { 16, 2, 2, 6, 11 };
+		u32 n = 0;
+
+		for (u32 i = 0; i < nr_ixgbe_ids; i++)
+			n += ixgbe_ids[i].mac == mac;
+		assert_int_equal(n, expected[mac]);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(not_ours); i++)
+		assert_null(ixgbe_find_id(not_ours[i]));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bring_up),	  cmocka_unit_test(wire_time),
-		cmocka_unit_test(windows),	  cmocka_unit_test(completions),
-		cmocka_unit_test(wthresh_rest),	  cmocka_unit_test(queues),
-		cmocka_unit_test(loopback),	  cmocka_unit_test(receive_limits),
-		cmocka_unit_test(gives_up),	  cmocka_unit_test(refused),
-		cmocka_unit_test(plain_between),  cmocka_unit_test(deterministic),
-		cmocka_unit_test(identification), cmocka_unit_test(frames),
+		cmocka_unit_test(bring_up),	    cmocka_unit_test(wire_time),
+		cmocka_unit_test(windows),	    cmocka_unit_test(completions),
+		cmocka_unit_test(wthresh_rest),	    cmocka_unit_test(queues),
+		cmocka_unit_test(loopback),	    cmocka_unit_test(receive_limits),
+		cmocka_unit_test(gives_up),	    cmocka_unit_test(refused),
+		cmocka_unit_test(plain_between),    cmocka_unit_test(deterministic),
+		cmocka_unit_test(identification),   cmocka_unit_test(frames),
+		cmocka_unit_test(clock_and_stamps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
