@@ -77,6 +77,7 @@ _Static_assert(sizeof(struct tcp_skb_cb) == 48, "the whole of cb");
 #define TCPCB_SACKED_RETRANS 0x02
 #define TCPCB_LOST	     0x04
 #define TCPCB_TAGBITS	     0x07
+#define TCPCB_REPAIRED	     0x10 /* 3.5 and later: no sample of the round trip is to be had of it */
 #define TCPCB_EVER_RETRANS   0x80
 #define TCPCB_RETRANS	     (TCPCB_SACKED_RETRANS | TCPCB_EVER_RETRANS)
 

@@ -383,7 +383,8 @@ static __always_inline int do_tcp_retransmit_skb(struct sock *sk, struct sk_buff
 	if (err < 0)
 		return err;
 	if (!(tcb->sacked & TCPCB_SACKED_RETRANS)) {
-		tcb->sacked |= TCPCB_SACKED_RETRANS;
+		tcb->sacked |= era < ERA_6_1 ? TCPCB_SACKED_RETRANS
+					     : TCPCB_SACKED_RETRANS | TCPCB_REPAIRED;
 		sk->retrans_out += tcp_skb_pcount(era, skb);
 	}
 	return 0;

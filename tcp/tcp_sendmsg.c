@@ -194,10 +194,13 @@ static __always_inline int do_tcp_sendmsg(struct sock *sk, const char *from, u32
 		if (!copy && !user)
 			copy = tcp_copy_paged(sk, skb, in_place ? NULL : from + copied, want,
 					      &nomem, era);
-		if (copy)
+		if (copy) {
 			tcp_skb_append(sk, skb, copy, era);
-		else
-			fresh = true; /* all slots in use: the next bytes start a new one */
+		} else if (!nomem) {
+			/* All slots in use, or somebody else's pages: the next bytes start a new one. */
+			tcp_mark_push(skb);
+			fresh = true;
+		}
 		copied += copy;
 	}
 	tcp_remove_empty_skb(sk, era);

@@ -466,13 +466,25 @@ def differing(ours, theirs, sides=("library", "kernel")):
             continue
         yield f"  after {x.splitlines()[0].split(' skipped')[0]}"
         yield f"    {'':<24}{sides[0][-14:]:>14}{sides[1][-14:]:>14}"
-        for line, other in zip(x.splitlines(), y.splitlines()):
-            yield from differing_fields(line, other)
-        if len(x.splitlines()) != len(y.splitlines()):
-            yield "    other registers are in use"
+        mine, theirs = by_name(x), by_name(y)
+        for name, line in mine.items():
+            if name in theirs:
+                yield from differing_fields(line, theirs[name])
+        for side, only in zip(sides, (mine.keys() - theirs.keys(), theirs.keys() - mine.keys())):
+            if only:
+                yield f"    only {side} has {', '.join(sorted(only))}"
         return
     if len(a) != len(b):
         yield "  one side executed more operations"
+
+
+def by_name(state):
+    """{name: line} of a state's lines; a list's members are numbered."""
+    lines = {}
+    for i, line in enumerate(state.splitlines()):
+        word = line.split(maxsplit=1)[0]
+        lines["result" if not i else f"{word} {i}" if word in lines or word == "member" else word] = line
+    return lines
 
 
 def differing_fields(line, other):

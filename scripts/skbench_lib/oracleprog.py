@@ -126,9 +126,14 @@ WEIGHTS = {"alloc": 6, "alloc_fclone": 8, "build_skb": 4, "reserve": 5, "put": 8
            "header_release": 3, "header_unclone": 2, "condense": 2, "morph": 2, "share_check": 2, "unshare": 2,
            "get": 2, "free": 10, "own": 3, "frag_list": 2, "shared_frag": 1, "headers": 2, "tcp_segs": 3,
            "tcp_trim_head": 2, "tcp_fragment": 2, "ext_add": 4, "ext_write": 2, "ext_del": 1, "ext_copy": 2}
+# The same in a program that is about the socket, which every fourth is.
+SOCK_WEIGHTS = {"sock_send": 20, "sock_zerocopy": 6, "sock_push": 4, "sock_complete": 12, "sock_ack": 16, "sock_sack": 10,
+                "sock_lost": 5, "sock_retransmit": 9, "page": 2}
+SOCK_SHARE = 0.25
 
 ROOM = [0, 1, 63, 64, 100, 128, 192, 193, 320, 384, 385, 448, 704, 705, 1000, 1728, 1729, 2048, 3776, 3777, 8000]
 SMALL = [0, 1, 2, 7, 16, 32, 64, 128, 200]
+WRITES = [1, 100, 536, 1447, 1448, 1448, 1449, 2896, 4344, 4344, 10000, 14480, 32768, 65160, 65161, 100000]
 SIZES = [1, 2, 3, 16, 64, 100, 100, 200, 256, 256, 512, 1024, 1448, 4095, 4096]
 
 
@@ -164,7 +169,8 @@ class Generator:
         self.seed = seed
         self.length = length
         self.names = [name for name, _ in OPS if name not in lacks]
-        self.weights = [WEIGHTS[name] for name in self.names]
+        self.weights = [WEIGHTS.get(name, 0) for name in self.names]
+        self.sock_weights = [SOCK_WEIGHTS.get(name, 0) for name in self.names]
         self.lacks = lacks
 
     def program(self, number):
@@ -172,16 +178,17 @@ class Generator:
         full, pages, program = set(), set(), []
         # Some programs have few registers, so that much happens to one sk_buff.
         registers = rng.choice([2, 3, 4, 6])
+        weights, phrases = (self.sock_weights, 0) if rng.random() < SOCK_SHARE else (self.weights, 0.12)
         while len(program) < self.length:
-            if rng.random() < 0.12:
+            if rng.random() < phrases:
                 program += self._phrase(rng, full, pages, registers)
             else:
-                op = self._draw(rng, full, pages, registers)
+                op = self._draw(rng, weights, full, pages, registers)
                 program += [op] if op else []
         return program[:self.length]
 
-    def _draw(self, rng, full, pages, registers):
-        name = rng.choices(self.names, self.weights)[0]
+    def _draw(self, rng, weights, full, pages, registers):
+        name = rng.choices(self.names, weights)[0]
         form = FORM[name]
         empty = [r for r in range(registers) if r not in full]
         if ("d" in form and not empty) or (("s" in form or "t" in form) and not full):
@@ -257,6 +264,8 @@ class Generator:
             return rng.choice(SIZES)
         if name in ("tcp_segs", "tcp_fragment"):
             return rng.choice([1, 100, 536, 1448])
+        if name.startswith("sock_"):
+            return Generator._sock_number(rng, name, index)
         if name == "push" and index == 1:
             return rng.randrange(2)
         if name == "put":
@@ -264,6 +273,24 @@ class Generator:
         if name == "expand":
             return rng.choice([0, 0, 0, 1, 32, 64, 65, 256, 1000])
         return rng.choice(SMALL)
+
+
+    @staticmethod
+    def _sock_number(rng, name, index):
+        if name == "sock_send":
+            return rng.choice(WRITES + [rng.randrange(1, 70000)]) if index == 0 else rng.choice([0, 0, 0, 0, 1, 1, 2, 3])
+        if name == "sock_zerocopy":
+            return [rng.choice([0, 0, 0, 100, 4000, 4096, rng.randrange(16384)]), rng.choice(SIZES + [8192, 16384]),
+                    rng.choice([0, 0, 1, 1, 2, 3, 4, 5])][index]
+        if name == "sock_push":
+            return rng.randrange(2)
+        if name == "sock_complete":
+            return rng.choice([1, 1, 2, 3, 16])
+        if index == 0:
+            return rng.choice([0, 0, 0, 1, 2, rng.randrange(16)])
+        if name == "sock_sack":
+            return rng.choice([1448, 2896, 4344, 14480, 100, rng.randrange(1, 70000)])
+        return rng.choice([1, 1, 2, 3, 45, 64])  # segments to send again
 
 
 def shrink(program, differs):

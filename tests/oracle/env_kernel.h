@@ -30,6 +30,11 @@ extern int (*o_tcp_fragment)(struct sock *sk, enum tcp_queue queue, struct sk_bu
 			     unsigned int mss, gfp_t gfp);
 extern int (*o_skb_unclone_keeptruesize)(struct sk_buff *skb, gfp_t gfp); /* of a cloned one */
 extern void (*o_skb_condense)(struct sk_buff *skb);
+extern int (*o_tcp_v4_rcv)(struct sk_buff *skb);
+extern void (*o_tcp_push_pending_frames)(struct sock *sk, unsigned int cur_mss, int nonagle);
+extern void (*o_tcp_mark_skb_lost)(struct sock *sk, struct sk_buff *skb);
+extern int (*o_tcp_retransmit_skb)(struct sock *sk, struct sk_buff *skb, int segs);
+extern unsigned int (*o_tcp_sync_mss)(struct sock *sk, u32 pmtu);
 extern struct sock *o_sk;
 
 #define o_alloc(size)		 alloc_skb(size, GFP_KERNEL)

@@ -9,17 +9,10 @@
  * Every block of pages is held once more by the interpreter until the program ends, so that counts
  * can be read after the last put of an operation, and a block never comes back under a second name.
  */
-#ifdef __KERNEL__
-#include "env_kernel.h"
-#else
-#include "env_lib.h"
-#endif
-#include "interp.h"
+#include "interp_in.h"
 
-#define OP_ENUM(name, form) O_##name,
 #define OP_NAME(name, form) #name,
 #define OP_FORM(name, form) form,
-enum { ORACLE_OPS(OP_ENUM) O_NR };
 static const char *const op_names[] = { ORACLE_OPS(OP_NAME) };
 static const char *const op_forms[] = { ORACLE_OPS(OP_FORM) };
 
@@ -48,7 +41,7 @@ static struct {
  * ------------------------------------------------------------------
  */
 
-static void out_number(const char *name, int index, long value)
+void out_number(const char *name, int index, long value)
 {
 	struct oracle_out *o = run.out;
 	int n;
@@ -67,7 +60,7 @@ static void out_number(const char *name, int index, long value)
 		o->len += n;
 }
 
-static void out_word(const char *word, int index)
+void out_word(const char *word, int index)
 {
 	struct oracle_out *o = run.out;
 	int n;
@@ -139,6 +132,32 @@ static int block_at(const void *addr)
 	return -1;
 }
 
+int free_blocks(void)
+{
+	return ORACLE_BLOCKS - run.nr_blocks;
+}
+
+/* Not filled: what lies in it is somebody's payload. */
+void note_page(struct page *page)
+{
+	page = compound_head(page);
+	if (block_of(page) >= 0 || !free_blocks())
+		return;
+	get_page(page);
+	run.blocks[run.nr_blocks++] = (struct block){ page, compound_order(page), true };
+}
+
+struct page *block_pages(int id, unsigned long *bytes)
+{
+	*bytes = PAGE_SIZE << run.blocks[id].order;
+	return run.blocks[id].page;
+}
+
+unsigned int next_fill(void)
+{
+	return run.fill += 61;
+}
+
 /*
  * What a call of a fragment allocator did to its block: BEFORE is the one it had, with OTHERS that
  * use it too, NOW the one it has. A block that it left lives on while others use it, and is held
@@ -192,6 +211,8 @@ static void *cache_alloc(unsigned int n)
  * ----------------------------------------------------------------------------------------
  */
 
+#define HASHED_END 512
+
 /* Eight at a time: in an emulated guest this is where most of the time goes. */
 static u64 hash_bytes(u64 h, const u8 *at, unsigned int n)
 {
@@ -207,6 +228,15 @@ static u64 hash_bytes(u64 h, const u8 *at, unsigned int n)
 	return h;
 }
 
+/* Of a frag longer than a page the two ends: what is wrong with one is its place or its size. */
+static u64 hash_frag(u64 h, const u8 *at, unsigned int n)
+{
+	if (n <= PAGE_SIZE)
+		return hash_bytes(h, at, n);
+	h = hash_bytes(h, at, HASHED_END);
+	return hash_bytes(h, at + n - HASHED_END, HASHED_END);
+}
+
 static u64 hash_skb(const struct sk_buff *skb, u64 h)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
@@ -215,8 +245,7 @@ static u64 hash_skb(const struct sk_buff *skb, u64 h)
 
 	h = hash_bytes(h, skb->data, skb_headlen(skb));
 	for (i = 0; i < shinfo->nr_frags; i++)
-		h = hash_bytes(h, o_frag_bytes(&shinfo->frags[i]),
-			       skb_frag_size(&shinfo->frags[i]));
+		h = hash_frag(h, o_frag_bytes(&shinfo->frags[i]), skb_frag_size(&shinfo->frags[i]));
 	for (member = shinfo->frag_list; member; member = member->next)
 		h = hash_skb(member, h);
 	return h;
@@ -262,7 +291,7 @@ static void out_ext(const struct sk_buff *skb)
 	out_number("ext_of", -1, i);
 }
 
-static void out_skb(const struct sk_buff *skb, int depth)
+void out_skb(const struct sk_buff *skb, int depth)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 	const struct sk_buff *member;
@@ -347,6 +376,7 @@ static void out_state(void)
 	out_number("owned", -1, run.owned);
 	out_number("wmem_queued", -1, o_wmem_queued());
 	out_number("forward_alloc", -1, o_forward_alloc());
+	out_sock();
 }
 
 /*
@@ -354,13 +384,13 @@ static void out_state(void)
  * -----------------------------------------------------------------------------------------
  */
 
-static unsigned int wrap(unsigned int n, unsigned int limit)
+unsigned int wrap(unsigned int n, unsigned int limit)
 {
 	return n <= limit ? n : n % (limit + 1);
 }
 
 /* A position in SKB: a number, or a boundary and a little more or less. */
-static unsigned int position(const struct sk_buff *skb, unsigned int n)
+unsigned int position(const struct sk_buff *skb, unsigned int n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 	unsigned int i, at = skb_headlen(skb);
@@ -480,7 +510,7 @@ static bool do_page(int *p, unsigned int order)
 {
 	struct page *page;
 
-	order = wrap(order, 3);
+	order = wrap(order, ORACLE_MAX_ORDER);
 	if (run.nr_blocks == ORACLE_BLOCKS)
 		return false;
 	page = o_alloc_pages(order);
@@ -844,6 +874,15 @@ static bool execute(const struct oracle_op *op)
 			return false;
 		skb_ext_copy(*s, *t);
 		return true;
+	case O_sock_send:
+	case O_sock_zerocopy:
+	case O_sock_push:
+	case O_sock_complete:
+	case O_sock_ack:
+	case O_sock_sack:
+	case O_sock_lost:
+	case O_sock_retransmit:
+		return sock_execute(op, run.page[op->t], &run.ret);
 	}
 	return false;
 }
@@ -879,6 +918,7 @@ static void finish(void)
 	for (i = 0; i < ORACLE_SKBS; i++)
 		if (run.skb[i])
 			do_free(&run.skb[i]);
+	sock_finish();
 	run.skipped = false;
 	run.ret = 0;
 	out_word("end", -1);

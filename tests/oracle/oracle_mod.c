@@ -83,11 +83,27 @@ static void *find(const char *name)
 	return at;
 }
 
+static const struct {
+	void **at;
+	const char *name;
+} wanted[] = {
+	{ (void **)&o_skb_shift, "skb_shift" },
+	{ (void **)&o_tcp_trim_head, "tcp_trim_head" },
+	{ (void **)&o_tcp_fragment, "tcp_fragment" },
+	{ (void **)&o_skb_unclone_keeptruesize, "__skb_unclone_keeptruesize" },
+	{ (void **)&o_skb_condense, "skb_condense" },
+	{ (void **)&o_tcp_v4_rcv, "tcp_v4_rcv" },
+	{ (void **)&o_tcp_push_pending_frames, "__tcp_push_pending_frames" },
+	{ (void **)&o_tcp_mark_skb_lost, "tcp_mark_skb_lost" },
+	{ (void **)&o_tcp_retransmit_skb, "tcp_retransmit_skb" },
+	{ (void **)&o_tcp_sync_mss, "tcp_sync_mss" },
+};
+
 static int __init oracle_init(void)
 {
 	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
 	struct socket *sock;
-	int err = register_kprobe(&probe);
+	int i, err = register_kprobe(&probe);
 
 	if (err) {
 		pr_err("oracle guest: no kprobe on kallsyms_lookup_name: %d\n", err);
@@ -95,14 +111,11 @@ static int __init oracle_init(void)
 	}
 	lookup = (void *)probe.addr;
 	unregister_kprobe(&probe);
-	o_skb_shift = find("skb_shift");
-	o_tcp_trim_head = find("tcp_trim_head");
-	o_tcp_fragment = find("tcp_fragment");
-	o_skb_unclone_keeptruesize = find("__skb_unclone_keeptruesize");
-	o_skb_condense = find("skb_condense");
-	if (!o_skb_shift || !o_tcp_trim_head || !o_tcp_fragment || !o_skb_unclone_keeptruesize ||
-	    !o_skb_condense)
-		return -ENOENT;
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		*wanted[i].at = find(wanted[i].name);
+		if (!*wanted[i].at)
+			return -ENOENT;
+	}
 	text = vmalloc(TEXT_ROOM);
 	if (!text)
 		return -ENOMEM;

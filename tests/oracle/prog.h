@@ -3,6 +3,7 @@
  * Buffer programs: what the oracle runs on the library and on a real kernel.
  *
  * A program is a list of operations on registers: s0 to s5 hold sk_buffs, p0 to p5 blocks of pages.
+ * Besides them it has one connected socket of TCP, whose peer it is itself: sock_ operations.
  * Every list of operations is a program: what a state forbids is skipped, the same way on both
  * sides, and a number beyond its operand's limit wraps around (n modulo limit + 1). So any part of
  * a program is one too, which is what makes shrinking easy.
@@ -16,7 +17,11 @@
 
 #define ORACLE_SKBS	      6
 #define ORACLE_PAGES	      6
-#define ORACLE_BLOCKS	      40 /* of pages, that one program may get */
+#define ORACLE_BLOCKS	      64 /* of pages, that one program may get */
+#define ORACLE_MAX_ORDER      3
+#define ORACLE_RING	      16 /* packets that lie below the socket; one more is lost */
+#define ORACLE_UARGS	      2 /* users' buffers that are sent without a copy */
+#define ORACLE_MAX_SEND	      100000
 #define ORACLE_MAX_OPS	      4096
 #define ORACLE_MAX_LEN	      65536 /* no operation makes an sk_buff longer */
 #define ORACLE_SMALL_HEAD_END 384 /* 6.12, with 17 frags */
@@ -67,7 +72,18 @@
 	X(ext_add, "snn") /* bridge's or MPTCP's extension, filled with this byte */   \
 	X(ext_write, "snn") /* the same to one that is there, whoever shares it */     \
 	X(ext_del, "sn")                                                               \
-	X(ext_copy, "st") /* s shares those of t */
+	X(ext_copy, "st") /* s shares those of t */                                    \
+	X(sock_send, "nn") /* bytes; ORACLE_MORE, ORACLE_EOR */                        \
+	X(sock_zerocopy, "pnnn") /* offset, bytes, whose + flags * 2 */                \
+	X(sock_push, "n") /* what waits; 1: whole segments only */                     \
+	X(sock_complete, "n") /* so many packets below TCP are gone, oldest first */   \
+	X(sock_ack, "no") /* the peer has all before this position of the nth sent */  \
+	X(sock_sack, "non") /* and from this one so many bytes */                      \
+	X(sock_lost, "n") /* the nth is taken for lost */                              \
+	X(sock_retransmit, "nn") /* the nth, at most so many segments */
+
+#define ORACLE_MORE 1 /* more is to come: only whole segments leave */
+#define ORACLE_EOR  2 /* the record ends: nothing joins its last sk_buff */
 
 struct oracle_op {
 	unsigned char op, d, s, t;

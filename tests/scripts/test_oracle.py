@@ -87,7 +87,7 @@ class Programs(unittest.TestCase):
                 self.assertTrue(str(caught.exception).startswith("some.prog:2: "))
 
     def test_every_operation_has_a_weight_and_is_drawn(self):
-        self.assertEqual(set(prog.WEIGHTS), set(prog.FORM))
+        self.assertEqual(set(prog.WEIGHTS) | set(prog.SOCK_WEIGHTS), set(prog.FORM))
         source = prog.Generator("w", 50)
         drawn = {op.name for i in range(200) for op in source.program(i)}
         self.assertEqual(drawn, set(prog.FORM))
@@ -115,6 +115,7 @@ class Programs(unittest.TestCase):
         self.assertGreater(len(names), 10)
         used = {op.name for _, one in names for op in one}
         self.assertTrue({"clone", "expand", "split", "shift", "tcp_trim_head", "tcp_fragment"} <= used)
+        self.assertTrue({name for name in prog.NUMBER if name.startswith("sock_")} <= used)
         self.assertFalse([name for name, one in oracle.corpus({"shift"}) if "shift" in prog.text(one)])
 
 
@@ -143,6 +144,12 @@ class Differences(unittest.TestCase):
         self.assertIn("after op 1 put", lines[0])
         self.assertEqual(lines[2].split(), ["s0", "tail", "5", "6"])
         self.assertEqual(len(lines), 3)
+
+    def test_lines_are_found_by_name(self):
+        ours = "\nop 0 x skipped=0 ret=0\nsent0 len=9\ntcp una=1"
+        lines = list(oracle.differing(ours, ours.replace("tcp una=1", "waits0 len=1\ntcp una=2")))
+        self.assertEqual([line.split() for line in lines[2:]],
+                         [["tcp", "una", "1", "2"], ["only", "kernel", "has", "waits0"]])
 
     def test_a_member_of_a_list(self):
         ours = "\nop 0 trim skipped=0 ret=0\ns0 len=9\n   member len=4\npages"
@@ -422,6 +429,15 @@ class Library(unittest.TestCase):
                 text = self.library.ask([prog.request([prog.Op(name, *operands)], prog.DUMP)])[0]
                 self.assertIn(f"op 0 {name} ", text)
 
+    def test_a_socket(self):
+        state = self.states("sock_send 5000 0; sock_ack 0 1448; sock_complete 1; sock_ack 0 3552")
+        ops = state.split("\nop ")
+        self.assertIn(" dataref=2 ", ops[1])
+        self.assertIn(" snd_una=1449 snd_nxt=5001 write_seq=5001 packets_out=3 ", ops[2])
+        self.assertIn(" dataref=1 ", ops[3])
+        self.assertNotIn("\nsent0", ops[4].split("\nend")[0])
+        self.assertIn(" wmem_queued=0 ", ops[4].split("\ntcp")[1])
+
     def test_corpus_skips_nothing(self):
         for name, one in oracle.corpus(oracle.lacking()):
             with self.subTest(name):
@@ -430,7 +446,10 @@ class Library(unittest.TestCase):
     def test_states_are_told_apart(self):
         texts = ["alloc s0 0", "alloc s0 385", "alloc_fclone s0 0", "alloc s0 0; put s0 1", "alloc s0 0; alloc s1 0",
                  "alloc s0 0; get s1 s0", "alloc s0 0; clone s1 s0", "page p0 0; alloc s0 0; frag s0 p0 0 0 8",
-                 "page p0 0; alloc s0 0; frag s0 p0 0 1 8", "page p0 0; alloc s0 0; frag s0 p0 0 0 9"]
+                 "page p0 0; alloc s0 0; frag s0 p0 0 1 8", "page p0 0; alloc s0 0; frag s0 p0 0 0 9",
+                 "sock_send 2 0", "sock_send 2 1", "sock_send 2 2", "sock_send 2 0; sock_ack 0 2",
+                 "sock_send 2 0; sock_complete 1", "sock_send 2 0; sock_lost 0", "page p0 0; sock_zerocopy p0 0 2 0",
+                 "page p0 0; sock_zerocopy p0 0 2 1"]
         answers = self.library.ask([prog.request(program(text)) for text in texts])
         self.assertEqual(len(set(answers)), len(texts))
         self.assertEqual(answers, self.library.ask([prog.request(program(text)) for text in texts]))

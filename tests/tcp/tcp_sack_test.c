@@ -463,13 +463,14 @@ static void tags(void **state)
 			assert_int_equal(sk.retrans_out, 10);
 			assert_int_equal(sk.tcp_rtx_queue.qlen, 4);
 			assert_int_equal(nth(1)->len, 20 * MSS);
+			/* A shift passes on only that it was sent again. */
 			assert_int_equal(TCP_SKB_CB(nth(1))->sacked,
 					 TCPCB_SACKED_ACKED | TCPCB_EVER_RETRANS);
-			assert_int_equal(TCP_SKB_CB(nth(2))->sacked, TCPCB_SACKED_ACKED |
-									     TCPCB_SACKED_RETRANS |
-									     TCPCB_EVER_RETRANS);
+			assert_int_equal(TCP_SKB_CB(nth(2))->sacked,
+					 TCPCB_SACKED_ACKED | TCPCB_SACKED_RETRANS |
+						 TCPCB_EVER_RETRANS | TCPCB_REPAIRED);
 			assert_int_equal(TCP_SKB_CB(nth(3))->sacked,
-					 TCPCB_SACKED_ACKED | TCPCB_EVER_RETRANS);
+					 TCPCB_SACKED_ACKED | TCPCB_EVER_RETRANS | TCPCB_REPAIRED);
 			/* What is SACKed is not lost. */
 			tcp_mark_skb_lost(era, &sk, nth(1));
 			assert_int_equal(sk.lost_out, 0);
