@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel's own TCP does for 65160 bytes over loopback, and with pages between two CPUs, beside the model.
+"""What the kernel's own TCP does for 65160 bytes over loopback and veth, and with pages between two CPUs, beside the model.
 
 tests/oracle/budget.c measures; results/kernel/budget-VERSION.csv holds what it found, results/kernel/residuals.txt why
 the model's ledger differs, one line for each thing that does.
@@ -16,8 +16,9 @@ from .tree import repo_root
 
 RECORD = 65160  # 45 segments of 1448
 # tests/oracle/budget.h
-ONLY_PAGES, PROBES, MTU, NO_TSO, MPTCP, APART, DEFER, BACKLOG = (1 << bit for bit in range(8))
+ONLY_PAGES, PROBES, MTU, NO_TSO, MPTCP, APART, DEFER, BACKLOG, VETH, GRO = (1 << bit for bit in range(10))
 SAME = 0.05  # of the kernel's count: a residual is more than that
+ROUNDED = 0.001  # what is stored has three digits
 COLUMNS = ["shape", "what", "per_65160_bytes"]
 
 
@@ -43,6 +44,13 @@ SHAPES = [
     Shape("mptcp-16k", BACKLOG | MPTCP, 16384, 512),
     Shape("tcp-16k-mtu1500", BACKLOG | MTU, 16384, 512),
     Shape("mptcp-16k-mtu1500", BACKLOG | MTU | MPTCP, 16384, 512),
+    Shape("veth", VETH),
+    Shape("veth-mtu1500", VETH | MTU),
+    Shape("veth-cut", VETH | MTU | NO_TSO),
+    Shape("veth-cut-gro-apart-defer0", VETH | MTU | NO_TSO | GRO | APART),
+    Shape("veth-cut-gro-apart-defer64", VETH | MTU | NO_TSO | GRO | APART | DEFER),
+    Shape("veth-tcp-16k-mtu1500", VETH | BACKLOG | MTU, 16384, 512),
+    Shape("veth-mptcp-16k-mtu1500", VETH | BACKLOG | MTU | MPTCP, 16384, 512),
 ]
 SEND = "mtu65536"  # the shape that the model's send side stands beside
 # What is compared: its name, the kernel's count and the model's as functions of a dict.
@@ -57,6 +65,23 @@ SIDES = [
     ("pskb_expand_head()", lambda k: k["pskb_expand_head"], lambda m: 0),
     ("tcp_trim_head()", lambda k: k["tcp_trim_head"], lambda m: 0),
     ("acknowledgements sent", lambda k: k["send_ack"], lambda m: 0),
+]
+# The receive side: shape, the model's variant. The model's driver hands up 45 segments, which GRO merges, on one CPU, and
+# the reader is on another: so is what comes out of veth when the sender's packets are cut before it.
+RECEIVE = {"veth-cut-gro-apart-defer0": "inline", "veth-cut-gro-apart-defer64": "cpu_list"}
+RECEIVE_SIDES = [
+    ("segments", lambda k: k["skb_alloc"] - k["send_ack"] - k["send_skb"], lambda m: m["deliver"]["page_alloc"]),
+    ("heads freed by the reader", lambda k: k["head_free_read"], lambda m: m["read"]["obj_free"] / 2),
+    ("page references put by the reader", lambda k: k["page_put_read"], lambda m: m["read"]["page_put"]),
+    ("page references put by others", lambda k: k["page_put"] - k["page_put_read"] - k["send_frags"],
+     lambda m: m["free"]["page_put"]),
+]
+# MPTCP, as many writes of 16 KB as the socket takes: shape, the MTU of the model's.
+MPTCP_MTU = {"mptcp-16k": 65536, "mptcp-16k-mtu1500": 1500, "veth-mptcp-16k-mtu1500": 1500}
+MPTCP_WRITES = 16
+MPTCP_SIDES = [
+    ("bytes of an sk_buff", lambda k: k["mean_skb_bytes"], lambda m: m["bytes"] / m["send"]["rmw_dataref"]),
+    ("page references of sk_buffs", lambda k: k["send_frags"], lambda m: m["send"]["page_get"] * RECORD / m["bytes"]),
 ]
 
 
@@ -114,6 +139,96 @@ def model(era):
     return {**total, "clones": phases[1]["rmw_dataref"], "shells": 1}
 
 
+def phases(family, keys, names):
+    """{name: counts} of the phases of the one case of the ledger in FAMILY that has all KEYS (`key:value ...`)."""
+    stored = ledger.read_stored(repo_root() / "results" / "ledger")
+    stems = {stem for stem in (name.partition("#")[0] for name in stored)
+             if stem.startswith(family + "/") and set(keys.split()) <= set(stem.split("/"))}
+    if len(stems) != 1:
+        raise UserError(f"results/ledger has {len(stems)} cases of {family} with {keys}, not one: "
+                        "results/ledger/cases.txt names them")
+    stem = stems.pop()
+    found = {name: stored.get(f"{stem}#{name}") for name in names}
+    if None in found.values():
+        raise UserError(f"results/ledger lacks a phase of {stem}: {', '.join(names)}")
+    return found
+
+
+def model_receive(era, variant):
+    """The model's counts for 45 segments from the ring to the reader on another CPU."""
+    return phases("tcp/defer", f"era:{era} variant:{variant} shape:header payload:llc pages:plain load:0 mode:stream cpus:two "
+                               "reader:steady alloc:slub", ("deliver", "read", "free"))
+
+
+def model_mptcp(mtu):
+    """The model's counts for writes of 16 KB that wait for each other; its MPTCP is the same in both eras."""
+    return {**phases("mptcp/stream", f"era:6.12 variant:merged mtu:{mtu} backlog:{MPTCP_WRITES - 1} where:msk alloc:slub",
+                     ("send",)), "bytes": MPTCP_WRITES * 16384}
+
+
+def beside(by_shape, era):
+    """[(what, kernel, model)] of the receive side and of MPTCP."""
+    sides = []
+    for shape, variant in RECEIVE.items():
+        ours = model_receive(era, variant)
+        sides += [(f"{variant}, {what}", theirs(by_shape[shape]), mine(ours)) for what, theirs, mine in RECEIVE_SIDES]
+    for shape, mtu in MPTCP_MTU.items():
+        ours = model_mptcp(mtu)
+        way = f"MPTCP {'veth' if shape.startswith('veth') else 'lo'} {mtu}"
+        sides += [(f"{way}, {what}", theirs(by_shape[shape]), mine(ours)) for what, theirs, mine in MPTCP_SIDES]
+    # What comes out of a subtraction of rounded numbers may be a little less than nothing.
+    return [(what, round(theirs, 6) + 0.0, mine) for what, theirs, mine in sides]
+
+
+def mean_skb_bytes(era, shape):
+    """Mean payload of an sk_buff in the newest stored budget of a kernel of ERA, as SHAPE sent it: see SHAPES."""
+    found = stored_budget(era)
+    if (shape, "mean_skb_bytes") not in found:
+        raise UserError(f"results/kernel has no budget of a {era} kernel that moved bytes as {shape}: skbench oracle "
+                        f"--era {era} --budget measures it")
+    return found[shape, "mean_skb_bytes"]
+
+
+def stored_budget(era):
+    """{(shape, what): number} of the newest results/kernel/budget-VERSION.csv of a kernel of ERA; {} if there is none."""
+    paths = [path for path in kernelcost.directory().glob(f"budget-{era}.*.csv")]
+    if not paths:
+        return {}
+    path = max(paths, key=kernelcost.version_key)
+    with open(path, encoding="utf-8", newline="") as source:
+        reader = csv.DictReader(source)
+        if reader.fieldnames != COLUMNS:
+            raise UserError(f"{path}: the columns are not {','.join(COLUMNS)}")
+        try:
+            return {(row["shape"], row["what"]): float(row["per_65160_bytes"]) for row in reader}
+        except (TypeError, ValueError):
+            raise UserError(f"{path}:{reader.line_num}: a number is none") from None
+
+
+def stored_problems(era):
+    """What the stored budget of the newest kernel of ERA lacks: residuals that are not named, shapes that are not there."""
+    by_shape = {}
+    for (shape, what), number in stored_budget(era).items():
+        by_shape.setdefault(shape, {})[what] = number
+    missing = [shape.name for shape in (PAGES, *SHAPES) if shape.name not in by_shape]
+    if missing:
+        return [f"results/kernel has no budget of a {era} kernel for {', '.join(missing)}: skbench oracle --era {era} "
+                "--budget measures it"]
+    named = residuals()
+    return [f"results/kernel/residuals.txt does not name '{what}', era {era}: kernel {theirs:.3f}, model {mine:.3f}"
+            for what, theirs, mine in counts(by_shape, era) if differs(theirs, mine) and what not in named]
+
+
+def differs(theirs, mine):
+    return abs(theirs - mine) > max(SAME * max(theirs, mine), ROUNDED)
+
+
+def counts(by_shape, era):
+    """[(what, kernel, model)] of one sk_buff's life over loopback, then what beside() has."""
+    ours = model(era)
+    return [(what, theirs(by_shape[SEND]), mine(ours)) for what, theirs, mine in SIDES] + beside(by_shape, era)
+
+
 def residuals():
     """{what: why the model differs}."""
     path = kernelcost.directory() / "residuals.txt"
@@ -132,8 +247,8 @@ def table(era, kernel, table_rows, ours, model_pages, problems):
     for shape, what, number in table_rows:
         by_shape.setdefault(shape, {})[what] = number
     named = residuals()
-    yield f"65160 bytes through TCP, era {era}, Linux {kernel.release}, loopback"
-    yield f"{'sent':<34}{'kernel':>10}{'model':>10}{'residual':>10}"
+    yield f"65160 bytes through TCP, era {era}, Linux {kernel.release}"
+    yield f"{'sent over loopback':<44}{'kernel':>10}{'model':>10}{'residual':>12}"
     differing = []
     sides = [(what, theirs(by_shape[SEND]), mine(ours)) for what, theirs, mine in SIDES]
     pages = by_shape[PAGES.name]
@@ -142,8 +257,15 @@ def table(era, kernel, table_rows, ours, model_pages, problems):
               ("zone locks a page, freed", pages["zone_lock_free"] / pages["pages"],
                model_pages["zone_lock_free"] / model_pages["pages"])]
     for what, theirs, mine in sides:
-        yield f"{what:<34}{theirs:>10.3f}{mine:>10.3f}{theirs - mine:>+10.3f}"
-        if abs(theirs - mine) > SAME * max(theirs, mine):
+        yield f"{what:<44}{theirs:>10.3f}{mine:>10.3f}{theirs - mine:>+12.3f}"
+        if differs(theirs, mine):
+            differing.append(what)
+    yield ""
+    yield from wrapped("received over veth, packets cut before it and merged by GRO, the reader on a CPU of its own; MPTCP, "
+                       "as many writes of 16 KB as the socket takes")
+    for what, theirs, mine in beside(by_shape, era):
+        yield f"{what:<44}{theirs:>10.3f}{mine:>10.3f}{theirs - mine:>+12.3f}"
+        if differs(theirs, mine):
             differing.append(what)
     yield ""
     for what in differing:
@@ -156,8 +278,8 @@ def table(era, kernel, table_rows, ours, model_pages, problems):
 def shapes(by_shape):
     yield from wrapped("send, receive: instructions within the two calls, of which a copy takes one a byte on 6.1, since "
                        "a string instruction counts once an element; IP, loopback and its softirq are in both")
-    yield f"{'':<26}{'mean skb':>9}{'instructions':>20}{'trim_head':>11}{'heads freed':>14}"
-    yield f"{'shape':<26}{'bytes':>9}{'send':>10}{'receive':>10}{'all/alive':>11}{'all/away':>14}"
+    yield f"{'':<27}{'mean skb':>8}{'instructions':>20}{'trim_head':>11}{'heads freed':>14}"
+    yield f"{'shape':<27}{'bytes':>8}{'send':>10}{'receive':>10}{'all/alive':>11}{'all/away':>14}"
     for shape in SHAPES:
         found = by_shape.get(shape.name)
         if not found:
@@ -166,4 +288,4 @@ def shapes(by_shape):
                          for key in ("send_instructions", "receive_instructions"))
         trims = f"{found['tcp_trim_head']:.2f}/{found['tcp_trim_head_alive']:.2f}"
         heads = f"{found['head_free']:.2f}/{found['head_free_away']:.2f}"
-        yield f"{shape.name:<26}{found['mean_skb_bytes']:>9.0f}{send:>10}{receive:>10}{trims:>11}{heads:>14}"
+        yield f"{shape.name:<27}{found['mean_skb_bytes']:>8.0f}{send:>10}{receive:>10}{trims:>11}{heads:>14}"

@@ -28,7 +28,8 @@ PACKAGES_SECONDS = 300
 BUILD_SECONDS = 300
 WINDOW = 16  # requests under way, so that neither side waits for the other
 QEMU = "qemu-system-x86_64"
-MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console"]
+MODULES = ["virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_console",
+           "veth"]
 # The library's eras that there is a kernel for, and where Debian 12 has it: among its own packages (None), or in a suite
 # of the mirror that this machine uses.
 SOURCES = {"6.1": None, "6.12": "bookworm-backports"}
@@ -144,7 +145,7 @@ def fetch(era="6.1"):
     if not release.startswith(era + "."):
         raise UserError(f"the kernel there is for era {era} is {release}: use Debian 12", IMPOSSIBLE)
     root = directory() / f"linux-{release}"
-    if not (root / "ready").exists():
+    if not (root / "ready").exists() or not list(root.rglob("veth.ko*")):
         _unpack(apt, root, image, release)
     return _unpacked(root)
 
@@ -185,7 +186,7 @@ def _unpack(apt, root, image, release):
         files.mkdir()
         for deb in debs:
             # Of the kernel's thousands of modules only a few are needed.
-            which = "tar -x -C \"$2\" --wildcards './boot/vmlinuz-*' '*/virtio*.ko*'"
+            which = "tar -x -C \"$2\" --wildcards './boot/vmlinuz-*' '*/virtio*.ko*' '*/veth.ko*'"
             _output(["sh", "-ec", f"dpkg-deb --fsys-tarfile \"$1\" | {which}", "sh", str(deb), str(files)]
                     if deb.name.startswith(image + "_") else ["dpkg-deb", "-x", str(deb), str(files)],
                     f"{deb.name} cannot be unpacked")
@@ -228,7 +229,7 @@ def build_module(kernel, log):
     for command in (["make", "-s", "-C", str(kernel.headers), f"M={work}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
                      "modules"],
                     ["gcc", "-O1", "-static", "-Wall", "-Wextra", "-Werror", "-o", str(work / "oracle_init"),
-                     str(work / "oracle_init.c")]):
+                     str(work / "oracle_init.c"), str(work / "oracle_veth.c")]):
         log.write(f"$ {' '.join(command)}\n")
         log.flush()
         try:

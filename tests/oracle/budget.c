@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What the kernel's own paths do: TCP over loopback, and pages between two CPUs, counted by kprobes.
+ * What the kernel's own paths do: TCP over loopback and veth, and pages between two CPUs, counted by kprobes.
  *
  * Writer and reader are two sockets of this module, used in turn by one thread: a write (or as many
  * as the socket takes), then reads until nothing is left. Loopback's receive softirq runs within the write, acknowledgements within
@@ -21,10 +21,11 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
-#define WARM_UP	   64 /* writes before anything is counted */
-#define MAX_WRITE  65536
-#define STALLED_MS 2000
-#define PORT	   5001
+#define WARM_UP	    64 /* writes before anything is counted */
+#define MAX_WRITE   65536
+#define STALLED_MS  2000
+#define PORT	    5001
+#define VETH_READER 0x0a090002 /* 10.9.0.2 */
 
 enum {
 	P_SKB_ALLOC,
@@ -34,6 +35,9 @@ enum {
 	P_HEAD_FREE_AWAY,
 	P_PAGE_GET_EXPAND,
 	P_PAGE_PUT,
+	P_PAGE_PUT_AWAY,
+	P_HEAD_FREE_READ,
+	P_PAGE_PUT_READ,
 	P_PAGE_ALLOC,
 	P_PAGE_ALLOC_ORDER3,
 	P_EXPAND,
@@ -58,6 +62,9 @@ static const char *const counted[P_NR] = {
 	[P_HEAD_FREE_AWAY] = "head_free_away",
 	[P_PAGE_GET_EXPAND] = "page_get_expand",
 	[P_PAGE_PUT] = "page_put",
+	[P_PAGE_PUT_AWAY] = "page_put_away",
+	[P_HEAD_FREE_READ] = "head_free_read",
+	[P_PAGE_PUT_READ] = "page_put_read",
 	[P_PAGE_ALLOC] = "page_alloc",
 	[P_PAGE_ALLOC_ORDER3] = "page_alloc_order3",
 	[P_EXPAND] = "pskb_expand_head",
@@ -75,6 +82,7 @@ static const char *const counted[P_NR] = {
 };
 
 static atomic64_t count[P_NR];
+static bool reading; /* the reader is within its call */
 
 static void add(int what, long n)
 {
@@ -126,8 +134,14 @@ PROBE(release)
 		return 0;
 	add(P_HEAD_FREE, 1);
 	add(P_PAGE_PUT, skb_shinfo(skb)->nr_frags);
-	if (skb->alloc_cpu != raw_smp_processor_id())
+	if (skb->alloc_cpu != raw_smp_processor_id()) {
 		add(P_HEAD_FREE_AWAY, 1);
+		add(P_PAGE_PUT_AWAY, skb_shinfo(skb)->nr_frags);
+	}
+	if (reading && !in_serving_softirq()) {
+		add(P_HEAD_FREE_READ, 1);
+		add(P_PAGE_PUT_READ, skb_shinfo(skb)->nr_frags);
+	}
 	return 0;
 }
 
@@ -360,22 +374,67 @@ struct run {
 	long long sent, received, send_ns, receive_ns;
 };
 
-static int loopback_up(unsigned int mtu, bool tso)
+static void want(struct net_device *dev, netdev_features_t features, bool on)
 {
-	struct net_device *lo = init_net.loopback_dev;
+	if (on)
+		dev->wanted_features |= features;
+	else
+		dev->wanted_features &= ~features;
+}
+
+static int device_up(struct net_device *dev, unsigned int mtu, unsigned int how)
+{
 	int err;
 
+	if (!dev)
+		return -ENODEV;
 	rtnl_lock();
-	err = dev_change_flags(lo, lo->flags | IFF_UP, NULL);
+	err = dev_change_flags(dev, dev->flags | IFF_UP, NULL);
 	if (!err)
-		err = dev_set_mtu(lo, mtu);
-	if (tso)
-		lo->wanted_features |= NETIF_F_ALL_TSO;
-	else
-		lo->wanted_features &= ~NETIF_F_ALL_TSO;
-	netdev_update_features(lo);
+		err = dev_set_mtu(dev, mtu);
+	want(dev, NETIF_F_ALL_TSO, !(how & BUDGET_NO_TSO));
+	if (how & BUDGET_VETH)
+		want(dev, NETIF_F_GRO, how & BUDGET_GRO);
+	netdev_update_features(dev);
 	rtnl_unlock();
 	return err;
+}
+
+/* The namespace that the other end of veth is in; NULL: there is none. */
+static struct net *other_net(void)
+{
+	struct net *net, *found = NULL;
+
+	rcu_read_lock();
+	for_each_net_rcu(net) if (net != &init_net) found = net;
+	rcu_read_unlock();
+	return found; /* a process keeps it as long as the guest runs */
+}
+
+static int device_of(struct net *net, const char *name, unsigned int mtu, unsigned int how)
+{
+	struct net_device *dev = dev_get_by_name(net, name);
+	int err = device_up(dev, mtu, how);
+
+	if (dev)
+		dev_put(dev);
+	return err;
+}
+
+/* The way between writer and reader as HOW says; *READER: the reader's namespace. */
+static int way_up(unsigned int how, struct net **reader)
+{
+	unsigned int mtu = how & BUDGET_MTU ? 1500 : 65535;
+	int err;
+
+	*reader = &init_net;
+	if (!(how & BUDGET_VETH))
+		return device_up(init_net.loopback_dev, how & BUDGET_MTU ? 1500 : 65536, how);
+	*reader = other_net();
+	if (!*reader)
+		return -ENODEV;
+	err = device_of(&init_net, "veth0", mtu, how);
+	return err ? err : device_of(*reader, "veth1", mtu, how);
 }
 
 static int set_defer_max(const char *text)
@@ -401,16 +460,17 @@ static void disconnect(struct run *r)
 		sock_release(r->listener);
 }
 
-static int connect_pair(struct run *r, int protocol)
+static int connect_pair(struct run *r, int protocol, struct net *reader)
 {
 	static unsigned short port = PORT;
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_port = htons(port++),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+				  .sin_addr.s_addr = htonl(reader == &init_net ? INADDR_LOOPBACK
+									       : VETH_READER) };
 	struct sockaddr *addr = (struct sockaddr *)&at;
 	int err;
 
-	err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, protocol, &r->listener);
+	err = sock_create_kern(reader, AF_INET, SOCK_STREAM, protocol, &r->listener);
 	if (!err)
 		err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, protocol, &r->writer);
 	if (!err)
@@ -448,7 +508,9 @@ static long receive_part(void *arg)
 	struct kvec vec = { .iov_base = part->run->to, .iov_len = MAX_WRITE };
 	u64 from = ktime_get_ns();
 
+	reading = true;
 	part->did = kernel_recvmsg(part->run->reader, &msg, &vec, 1, MAX_WRITE, MSG_DONTWAIT);
+	reading = false;
 	part->run->receive_ns += ktime_get_ns() - from;
 	return 0;
 }
@@ -516,6 +578,7 @@ static void budget_of_tcp(struct answer *a, unsigned int how, long size, long wr
 	struct run r = { .size = clamp(size, 1L, (long)MAX_WRITE),
 			 .backlog = how & BUDGET_BACKLOG,
 			 .reader_cpu = how & BUDGET_APART ? 1 : 0 };
+	struct net *reader;
 	int err;
 
 	r.from = vzalloc(MAX_WRITE);
@@ -533,14 +596,14 @@ static void budget_of_tcp(struct answer *a, unsigned int how, long size, long wr
 		fail(a, "net.core.skb_defer_max cannot be set", err);
 		goto out;
 	}
-	err = loopback_up(how & BUDGET_MTU ? 1500 : 65536, !(how & BUDGET_NO_TSO));
+	err = way_up(how, &reader);
 	if (err) {
-		fail(a, "loopback cannot be set up", err);
+		fail(a, "the devices cannot be set up", err);
 		goto out;
 	}
-	err = connect_pair(&r, how & BUDGET_MPTCP ? IPPROTO_MPTCP : IPPROTO_TCP);
+	err = connect_pair(&r, how & BUDGET_MPTCP ? IPPROTO_MPTCP : IPPROTO_TCP, reader);
 	if (err)
-		fail(a, "no connection over loopback", err);
+		fail(a, "no connection", err);
 	else
 		measure(a, &r, writes, how & BUDGET_PROBES);
 	disconnect(&r);

@@ -5,7 +5,7 @@
 struct oracle_op;
 
 /*
- * What the kernel's own TCP does for so and so many bytes over loopback (OP's numbers: a bit mask
+ * What the kernel's own TCP does for so and so many bytes over loopback or veth (OP's numbers: a bit mask
  * of BUDGET_*, bytes of a write, writes), or for pages from one CPU to another (BUDGET_PAGES; the
  * number of pages). Lines `what,number` in TEXT of ROOM bytes, of which it returns how many it used;
  * one line `error,...` if something fails. Process context.
@@ -20,5 +20,7 @@ unsigned long oracle_budget(const struct oracle_op *op, char *text, unsigned lon
 #define BUDGET_APART   32 /* the reader on CPU 1 */
 #define BUDGET_DEFER   64 /* net.core.skb_defer_max is 64, not 0 */
 #define BUDGET_BACKLOG 128 /* as many writes as the socket takes, then reads */
+#define BUDGET_VETH    256 /* between two namespaces (oracle_veth.c) in place of loopback */
+#define BUDGET_GRO     512 /* the receiving end of veth merges packets */
 
 #endif

@@ -3,8 +3,13 @@
  * The only process of the guest: loads the modules that /modules names, then carries requests from
  * the virtio-serial port "oracle" to /proc/skb_oracle and answers back, until the port closes.
  */
+#include "budget.h"
+#include "oracle_veth.h"
+#include "prog.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +87,19 @@ static int open_port(void)
 	fail(PORT);
 }
 
+/* A budget over veth: what only a process can do for it. */
+static bool needs_veth(const char *request, size_t len)
+{
+	struct oracle_request head;
+	struct oracle_op op;
+
+	if (len != sizeof(head) + sizeof(op))
+		return false;
+	memcpy(&head, request, sizeof(head));
+	memcpy(&op, request + sizeof(head), sizeof(op));
+	return head.flags & ORACLE_BUDGET && op.n[0] & BUDGET_VETH;
+}
+
 int main(void)
 {
 	char name[64];
@@ -112,6 +130,8 @@ int main(void)
 		if (len > sizeof(buffer))
 			fail("a request that is too long");
 		read_all(port, buffer, len);
+		if (needs_veth(buffer, len) && oracle_veth_up())
+			fail("veth");
 		if (write(proc, buffer, len) != (ssize_t)len)
 			fail("the request was refused");
 		got = pread(proc, buffer, sizeof(buffer), 0);

@@ -48,6 +48,33 @@ class Stored(unittest.TestCase):
         self.assertIn("clones: NO RESIDUAL is named", lines("6.1", rows, problems))
         self.assertEqual(problems, ["results/kernel/residuals.txt does not name 'clones'"])
 
+    def test_the_stored_files_have_no_problem(self):
+        for era in kernelcost.ERAS:
+            self.assertEqual(budget.stored_problems(era), [])
+
+    def test_what_the_stored_files_lack_is_said(self):
+        with mock.patch.object(budget, "residuals", dict):
+            said = budget.stored_problems("6.1")
+        self.assertIn("does not name 'heads freed', era 6.1: kernel 2.000, model 1.000", said[1])
+        with mock.patch.object(budget, "SHAPES", [*budget.SHAPES, budget.Shape("by-post", 0)]):
+            said = budget.stored_problems("6.12")
+        self.assertEqual(said, ["results/kernel has no budget of a 6.12 kernel for by-post: skbench oracle --era 6.12 "
+                                "--budget measures it"])
+
+    def test_the_mean_size_of_an_sk_buff(self):
+        for era in kernelcost.ERAS:
+            for shape in budget.MPTCP_MTU:
+                self.assertGreater(budget.mean_skb_bytes(era, shape), 1448)
+        with self.assertRaises(UserError) as caught:
+            budget.mean_skb_bytes("6.1", "by-post")
+        self.assertIn("no budget of a 6.1 kernel that moved bytes as by-post", str(caught.exception))
+
+    def test_one_case_of_the_ledger(self):
+        for keys in ("era:6.1", "era:6.1 variant:by_post"):
+            with self.assertRaises(UserError) as caught:
+                budget.phases("tcp/defer", keys, ("read",))
+            self.assertIn("not one", str(caught.exception))
+
     def test_every_shape_is_there(self):
         for era, rows in stored().items():
             self.assertEqual({shape for shape, _, _ in rows if shape != "pages"},
