@@ -95,7 +95,12 @@ def kernel_file(era):
     if not found:
         raise UserError(f"results/kernel has no costs of a {era} kernel: skbench oracle --era {era} --yardstick "
                         "measures them")
-    return max(found, key=lambda path: [int(n) for n in re.findall(r"\d+", path.stem)])
+    return max(found, key=version_key)
+
+
+def version_key(path):
+    """Orders files of results/kernel by the version in their names."""
+    return [int(number) for number in re.findall(r"\d+", path.stem)]
 
 
 def read_kernel(path):
@@ -155,6 +160,19 @@ def count_model(pairs, preset="release"):
         lambda name: instructions.count(bench_binary(name, preset), name, OPERATIONS), names)))
     for pair in pairs:
         pair.model = counted[pair.case]
+
+
+def stored_pairs(stem):
+    """{era: [Pair]} with the kernel's and the model's costs as they are stored. UserError for a pair that has none."""
+    model, by_era = read_model(stem), {}
+    for era in ERAS:
+        by_era[era] = with_kernel(read_pairs(era), kernel_file(era))
+        for pair in by_era[era]:
+            if (era, *pair.key, pair.case) not in model:
+                raise UserError(f"{model_file(stem)} has no {pair.operation} with {plural(pair.frags, 'frag')} of era {era}: "
+                                "skbench ledger --kernel --write counts it")
+            pair.model = model[era, *pair.key, pair.case]
+    return by_era
 
 
 def unreasoned(by_era, reasons):

@@ -13,10 +13,11 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 
-from . import children
+from . import children, kernelcost, oraclebudget
 from .build import LOG, build_dir, ensure_built, ensure_prof
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .files import text_stream, write_json
+from .table import plural
 from .tree import repo_root, revision
 
 PASSED, FAIL, SKIPPED = "passed", "failed", "skipped"
@@ -34,6 +35,7 @@ ORACLE_SECONDS = 600
 MUTATE_SECONDS = 600
 SHORT = ("frags45", "pages64k", "arm64")  # presets whose slow tests have run under another one
 SYSROOTS = ("arm64",)
+MODEL = "gcc12"  # the compiler whose counts are stored beside the kernel's
 MUTATIONS = 4  # mistakes that are planted in the library for the oracle to see; --nightly: all of them
 NIGHTLY_FACTOR = 24  # of the time that long campaigns may take
 SHOWN_FAILURES = 20
@@ -83,6 +85,7 @@ def plan(args):
             yield "oracle", oracle
         yield "python", python_tests
         yield "ledger", counts, ["ledger", "--check"]
+        yield "kernel", kernel_costs
         if not args.quick:
             yield "instructions gcc", counts, ["instructions", "--check", "--compiler", "gcc"]
             yield "instructions clang", counts, ["instructions", "--check", "--compiler", "clang"]
@@ -364,6 +367,27 @@ def counts(run, title, arguments):
     for name in report.get("relations", []):
         broken = [text for text in report["broken"] if text.startswith(f"relation {name}: ")]
         yield Test(f"relation {name}", DIFFERS if broken else PASSED, "".join(broken))
+
+
+def kernel_costs(run, title):
+    """One test for each primitive whose cost is stored beside the kernel's, one for each era's stored budget.
+
+    Nothing is counted: what is stored must be whole, and what differs must have its reason.
+    """
+    reasons = kernelcost.read_reasons()
+    by_era = kernelcost.stored_pairs(MODEL)
+    for era, pairs in by_era.items():
+        for pair in pairs:
+            lacks = pair.outside() and pair.operation not in reasons
+            yield Test(f"era {era}: {pair.operation} with {plural(pair.frags, 'frag')}", DIFFERS if lacks else PASSED,
+                       f"{pair.ratio:.2f} of the kernel's, and results/kernel/reasons.txt does not say why" if lacks else "")
+    outside = {pair.operation for pairs in by_era.values() for pair in pairs if pair.outside()}
+    for operation in reasons:
+        if operation not in outside:
+            yield Test(f"reason of {operation}", DIFFERS, "results/kernel/reasons.txt explains what needs no reason")
+    for era in by_era:
+        problems = oraclebudget.stored_problems(era)
+        yield Test(f"era {era}: budget", DIFFERS if problems else PASSED, "; ".join(problems))
 
 
 def oracle(run, title):

@@ -18,13 +18,7 @@ STEM = "gcc12"
 
 def stored():
     """{era: pairs} with the kernel's and the model's stored costs."""
-    model = kernelcost.read_model(STEM)
-    by_era = {}
-    for era in kernelcost.ERAS:
-        by_era[era] = kernelcost.with_kernel(kernelcost.read_pairs(era), kernelcost.kernel_file(era))
-        for pair in by_era[era]:
-            pair.model = model[era, pair.operation, pair.frags, pair.case]
-    return by_era
+    return kernelcost.stored_pairs(STEM)
 
 
 class Stored(unittest.TestCase):
@@ -99,6 +93,15 @@ class Files(unittest.TestCase):
                 with self.assertRaises(UserError) as caught:
                     read()
                 self.assertIn(words, str(caught.exception))
+
+    def test_a_pair_that_was_not_counted_is_said(self):
+        (self.path / "pairs.txt").write_text("x 1 skb/x/frags:{frags}#y\n")
+        for name in ("6.1.1.csv", "6.12.1.csv"):
+            (self.path / name).write_text("operation,frags,instructions\nx,1,7\n")
+        (self.path / "model-m.csv").write_text("era,operation,frags,case,instructions\n6.1,x,1,skb/x/frags:1#y,8.0\n")
+        with self.assertRaises(UserError) as caught:
+            kernelcost.stored_pairs("m")
+        self.assertIn("has no x with 1 frag of era 6.12: skbench ledger --kernel --write", str(caught.exception))
 
     def test_the_newest_kernel_of_an_era(self):
         for name in ("6.1.9-1.csv", "6.1.10-1.csv", "6.12.2-1.csv"):

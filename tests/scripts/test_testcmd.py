@@ -14,7 +14,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-from skbench_lib import testcmd  # noqa: E402
+from skbench_lib import kernelcost, oraclebudget, testcmd  # noqa: E402
 from skbench_lib.children import Ended  # noqa: E402
 from skbench_lib.errors import UserError  # noqa: E402
 from skbench_lib.testcmd import DIFFERS, FAIL, PASSED, SKIPPED, Test  # noqa: E402
@@ -85,7 +85,8 @@ class Command(unittest.TestCase):
         return [step[0] for step in testcmd.plan(parser.parse_args(["test", *words]))]
 
     def test_plans(self):
-        self.assertEqual(self.plan_of("--quick"), ["style", "build release", "ctest release", "python", "ledger"])
+        self.assertEqual(self.plan_of("--quick"), ["style", "build release", "ctest release", "python", "ledger",
+                                                    "kernel"])
         sanitizers = [f"{what} {preset}" for preset in ("asan", "tsan", "tsan-gcc") for what in ("build", "ctest")]
         self.assertEqual(self.plan_of("--sanitize"), sanitizers)
         everything = self.plan_of()
@@ -135,6 +136,25 @@ class Steps(Command):
             self.assertEqual(self.step(testcmd.counts, ["ledger"])[0][1], FAIL)
         with self.played(-9, timed_out=True):
             self.assertIn("did not end", self.step(testcmd.counts, ["ledger"])[0][2])
+
+    def test_kernel_costs(self):
+        pair = kernelcost.Pair("x", 2, "skb/x#y")
+        pair.kernel, pair.model = 100, 160
+        name = "era 6.1: x with 2 frags"
+        with mock.patch.object(kernelcost, "stored_pairs", lambda stem: {"6.1": [pair]}), \
+                mock.patch.object(oraclebudget, "stored_problems", lambda era: []):
+            with mock.patch.object(kernelcost, "read_reasons", lambda: {}):
+                self.assertEqual(self.step(testcmd.kernel_costs)[0], (
+                    name, DIFFERS, "1.60 of the kernel's, and results/kernel/reasons.txt does not say why"))
+            with mock.patch.object(kernelcost, "read_reasons", lambda: {"x": "a reason", "z": "another"}):
+                self.assertEqual(self.step(testcmd.kernel_costs), [
+                    (name, PASSED, ""),
+                    ("reason of z", DIFFERS, "results/kernel/reasons.txt explains what needs no reason"),
+                    ("era 6.1: budget", PASSED, "")])
+        with mock.patch.object(kernelcost, "stored_pairs", lambda stem: {"6.1": []}), \
+                mock.patch.object(kernelcost, "read_reasons", lambda: {}), \
+                mock.patch.object(oraclebudget, "stored_problems", lambda era: ["no budget", "no residual"]):
+            self.assertEqual(self.step(testcmd.kernel_costs), [("era 6.1: budget", DIFFERS, "no budget; no residual")])
 
     def test_oracle(self):
         kernels = [{"era": "6.1", "release": "6.1.0-1"}, {"era": "6.12", "release": "6.12.1"}]
