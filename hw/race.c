@@ -298,7 +298,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct race_spread spread(double *us, u32 n)
+struct race_spread race_spread(double *us, u32 n)
 {
 	if (!n)
 		return (struct race_spread){ 0 };
@@ -321,21 +321,21 @@ int race_summarise(const struct race_packet *packet, u32 n, struct race_result *
 		return -ENOMEM;
 	for (u32 i = 0; i < n; i++)
 		us[i] = us_between(packet[i].doorbell_ps, packet[i].dd_ps);
-	res->dd_after_doorbell = spread(us, n);
+	res->dd_after_doorbell = race_spread(us, n);
 	for (u32 i = 0; i < n; i++)
 		us[i] = us_between(packet[i].dd_ps, packet[i].reclaim_ps);
-	res->reclaim_after_dd = spread(us, n);
+	res->reclaim_after_dd = race_spread(us, n);
 	for (u32 i = 0; i < n; i++)
 		if (packet[i].ack_ps)
 			us[acked++] = us_between(packet[i].doorbell_ps, packet[i].ack_ps);
-	res->ack_after_doorbell = spread(us, acked);
+	res->ack_after_doorbell = race_spread(us, acked);
 	acked = 0;
 	for (u32 i = 0; i < n; i++)
 		if (packet[i].ack_ps) {
 			us[acked++] = us_between(packet[i].ack_ps, packet[i].dd_ps);
 			*races += packet[i].ack_ps < packet[i].reclaim_ps;
 		}
-	res->dd_after_ack = spread(us, acked);
+	res->dd_after_ack = race_spread(us, acked);
 	res->races = res->before_dd + res->before_reclaim;
 	res->skbs = n;
 	free(us);

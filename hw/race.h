@@ -66,6 +66,7 @@ struct race_result {
 	struct race_spread dd_after_ack; /* a_1 to t_dd: positive for R1 */
 	double window_us; /* of a lone packet, computed (sim/nic.h): DD - departure of segment k */
 	/* On a port alone: */
+	struct race_spread wire_after_doorbell; /* of markers, by the device's clock; 0: none */
 	u32 foreign_frames; /* that came in and belong to no connection of ours */
 	bool stopped; /* by the caller's wish: skbs are those that had finished */
 	u64 end_ps;

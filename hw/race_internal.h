@@ -15,6 +15,9 @@ struct race_packet {
 /* 0, or -EINVAL with a sentence in ERR. */
 int race_check_params(const struct race_params *p, char *err, size_t errlen);
 
+/* Of N times in US, which it sorts. */
+struct race_spread race_spread(double *us, u32 n);
+
 /*
  * Spreads and sums of the first N packets into RES; in *RACES how many raced by their times alone. 0
  * or -ENOMEM.

@@ -21,6 +21,9 @@
 #define LOG_CALLS    64 /* of each packet: its ACKs, its sending, its completion */
 #define ERR_BYTES    600
 #define MAX_CPUS     3
+#define MARKER_BYTES 60
+#define MARKER_TYPE  0x88f7 /* PTP, which is no connection of anybody */
+#define STAMP_PS     (1000 * SIM_PS_PER_MS)
 #define PEER_QUEUED  256 /* ACK frames on the second port that are not reported yet */
 #define ACK_WIRE_LEN FLOW_HEADER_BYTES
 
@@ -61,6 +64,7 @@ struct port_race {
 	u32 nr_cpus;
 	struct race_packet *packet;
 	u32 *eop; /* last descriptor of each packet */
+	double *wire_us; /* of each packet whose marker was stamped */
 
 	/* The sender's. */
 	struct link_watch watch ____cacheline_aligned;
@@ -68,10 +72,13 @@ struct port_race {
 	u64 progress_ps, looked_ps;
 	u32 progress_acked, progress_reclaimed;
 	struct timed_log calls;
+	bool marked; /* a marker's stamp is to come */
+	u64 marked_ns; /* by the device's clock, in front of its doorbell */
+	u32 nr_stamps;
 
 	/* The completions'. */
 	u32 seen_done ____cacheline_aligned;
-	u32 cleaned;
+	u32 cleaned; /* on the device's ring, markers included */
 	u32 due[RACE_MAX_SKBS]; /* packets of each reclaim to come, a ring */
 	u64 due_ps[RACE_MAX_SKBS];
 	u32 due_head, due_tail;
@@ -175,17 +182,24 @@ static void reclaim_due(struct port_race *r)
 	}
 }
 
+/* Of N packets on the device's ring: behind each clone there may be a marker. */
+static u32 clones(const struct port_race *r, u32 n)
+{
+	return r->port->marker ? (n + 1) / 2 : n;
+}
+
 /* Everything that is to be done about completions now; FIRED: a vector has said so, or we poll. */
 static void complete_some(struct port_race *r, bool fired)
 {
 	struct ixgbe_txq *q = &r->ix.txq[0];
-	u32 done = r->cleaned + ixgbe_tx_peek(q), n;
+	u32 done = clones(r, r->cleaned + ixgbe_tx_peek(q)), before = clones(r, r->cleaned), n;
 
 	while (r->seen_done < done)
 		r->packet[r->seen_done++].dd_ps = now_ps(r);
-	n = fired ? ixgbe_tx_clean(q, BUDGET) : 0;
+	if (fired)
+		r->cleaned += ixgbe_tx_clean(q, BUDGET);
+	n = clones(r, r->cleaned) - before;
 	if (n) {
-		r->cleaned += n;
 		r->due_ps[r->due_tail % RACE_MAX_SKBS] = now_ps(r) + r->p->reclaim_ps;
 		r->due[r->due_tail++ % RACE_MAX_SKBS] = n;
 	}
@@ -329,6 +343,37 @@ static u32 finished(const struct port_race *r)
 	return min(r->acked, reclaimed(r));
 }
 
+/* Behind the packet that was posted last, of a kind that no peer takes for TCP. */
+static void send_marker(struct port_race *r)
+{
+	struct ixgbe_txq *q = &r->ix.txq[0];
+	struct ixgbe_buf buf = { .len = MARKER_BYTES };
+	u8 *frame = ixgbe_tx_header(q, &buf.iova);
+
+	memset(frame, 0, MARKER_BYTES);
+	memcpy(frame, r->flow.dst_mac, 6);
+	memcpy(frame + 6, r->flow.src_mac, 6);
+	frame[12] = MARKER_TYPE >> 8;
+	frame[13] = MARKER_TYPE & 0xff;
+	BUG_ON(ixgbe_tx_post_marker(q, &buf)); /* one packet in flight leaves room */
+	ixgbe_tx_kick(q);
+	r->marked = true;
+}
+
+/* The stamp of the marker that was sent last; all of its packet is acknowledged by now. */
+static void take_stamp(struct port_race *r)
+{
+	u64 end = now_ps(r) + STAMP_PS, ns;
+
+	while (r->marked && now_ps(r) < end)
+		if (ixgbe_tx_stamp(&r->ix, &ns)) {
+			r->wire_us[r->nr_stamps++] = ((double)ns - (double)r->marked_ns) / 1000;
+			r->marked = false;
+		}
+	if (r->marked)
+		fail(r, -EIO, "the marker behind packet %u was not stamped", r->sent - 1);
+}
+
 static void send_some(struct port_race *r)
 {
 	const struct race_params *p = r->p;
@@ -343,6 +388,10 @@ static void send_some(struct port_race *r)
 			return;
 		}
 		tcp_write_xmit(p->era, r->trim, &r->sk);
+		if (r->port->marker) {
+			take_stamp(r);
+			r->marked_ns = ixgbe_clock_ns(&r->ix);
+		}
 		/* In front of the doorbell: who rings it may lose the CPU behind it. */
 		r->packet[r->sent].doorbell_ps = now_ps(r);
 		n = skb_tx_push(&r->tx, r->err, sizeof(r->err));
@@ -357,6 +406,8 @@ static void send_some(struct port_race *r)
 		while (link_watch_sent(&r->watch, &r->sk, &pkt))
 			;
 		r->eop[r->sent++] = ixgbe_tx_last(&r->ix.txq[0]);
+		if (r->port->marker)
+			send_marker(r);
 	}
 }
 
@@ -513,6 +564,8 @@ static void check(struct port_race *r)
 	if (peer == RACE_PEER_LOOPBACK && r->p->mode == RACE_IRQ_SHARED)
 		fail(r, -EINVAL,
 		     "in the loopback ACKs come by no vector: mode irq-shared needs another peer");
+	if (r->port->marker && (r->p->inflight > 1 || r->p->wthresh))
+		fail(r, -EINVAL, "markers need one packet in flight, and WTHRESH 0");
 	if ((peer == RACE_PEER_PORT) != (r->port->peer_dev != NULL))
 		fail(r, -EINVAL, "the peer '%s' and a second port do not go together",
 		     race_peer_name(peer));
@@ -542,8 +595,9 @@ static void open_socket(struct port_race *r)
 	r->rng = r->p->seed;
 	r->packet = calloc(n, sizeof(*r->packet));
 	r->eop = calloc(n, sizeof(*r->eop));
+	r->wire_us = calloc(n, sizeof(*r->wire_us));
 	/* At most an ACK for each segment, and one of a timer; a send each, a completion each. */
-	if (!r->packet || !r->eop || !make_log(&r->calls, n * (segs + LOG_CALLS)) ||
+	if (!r->packet || !r->eop || !r->wire_us || !make_log(&r->calls, n * (segs + LOG_CALLS)) ||
 	    !make_log(&r->completions, n))
 		fail(r, -ENOMEM, "no memory for %u packets", n);
 }
@@ -593,6 +647,8 @@ static void open_device(struct port_race *r)
 		r->ret = ixgbe_wait_link(&r->ix, LINK_MS, r->err, sizeof(r->err));
 	if (!r->ret && r->peer_started)
 		r->ret = ixgbe_wait_link(&r->peer_ix, LINK_MS, r->err, sizeof(r->err));
+	if (!r->ret && r->port->marker)
+		r->ret = ixgbe_clock_start(&r->ix, r->err, sizeof(r->err));
 }
 
 /* Three threads, or two, until it is over. */
@@ -630,6 +686,8 @@ static void summarise(struct port_race *r)
 		fail(r, -ENOMEM, "no memory for the times");
 		return;
 	}
+	take_stamp(r);
+	res->wire_after_doorbell = race_spread(r->wire_us, r->nr_stamps);
 	res->segments = r->watch.n.segs;
 	res->acks = r->watch.n.acks;
 	res->partial_acks = r->watch.n.partial_acks;
@@ -687,6 +745,7 @@ static void close_race(struct port_race *r)
 	}
 	free(r->packet);
 	free(r->eop);
+	free(r->wire_us);
 	free(r->calls.op);
 	free(r->completions.op);
 }

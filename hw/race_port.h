@@ -26,6 +26,7 @@ struct race_port {
 	struct nicdev *dev, *peer_dev; /* the second one for RACE_PEER_PORT, else NULL */
 	enum race_peer peer;
 	u8 peer_mac[6]; /* of RACE_PEER_EXTERNAL */
+	bool marker; /* behind each packet a frame that the device stamps; one in flight */
 	u32 halt_ms; /* without any progress for so long the run has failed */
 	const volatile int *stop; /* set from outside: end now, with what there is */
 };

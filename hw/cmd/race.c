@@ -42,6 +42,9 @@ static const char usage[] =
 	"                     answer on it\n"
 	"  --peer external    somebody else acknowledges: skbench hw serve --partner ack\n"
 	"  --peer-mac MAC     of that one (02:00:00:00:00:02)\n"
+	"  --marker           on a port: behind each packet a frame that the device stamps, which "
+	"tells\n"
+	"                     when the packet had left the wire\n"
 	"  --point NAME       on the model:       the slot: patch gen1x4 gen2x4 gen2x8 fifo_full "
 	"25g 40g 100g 200g "
 	"400g;\n"
@@ -219,6 +222,8 @@ static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fa
 		*fault |= !nic_preset(v);
 	} else if ((v = cmd_option(argc, argv, i, "--peer", fault))) {
 		o->peer = v;
+	} else if (!strcmp(argv[*i], "--marker")) {
+		o->port.marker = true;
 	} else if ((v = cmd_option(argc, argv, i, "--peer-mac", fault))) {
 		o->peer_mac = v;
 		*fault |= !take_mac(v, o->port.peer_mac);
@@ -280,8 +285,10 @@ static int take_options(struct options *o, int argc, char **argv)
 		return cmd_error(CMD_USAGE,
 				 "--point, --pcie and --pcap are the model's: a port has a slot of "
 				 "its own");
-	if (!o->on_port && (o->peer || o->peer_mac))
-		return cmd_error(CMD_USAGE, "the model has its own peer: no --peer");
+	if (!o->on_port && (o->peer || o->peer_mac || o->port.marker))
+		return cmd_error(CMD_USAGE,
+				 "the model has its own peer, and its own times: no --peer, no "
+				 "--marker");
 	if (o->on_port && !strcmp(o->sweep_key, "pcie"))
 		return cmd_error(CMD_USAGE, "a port's slot cannot be swept");
 	if (o->pcap && (!o->point || o->sweep))
@@ -465,6 +472,9 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 		print_spread(f, "first partial ACK after it", &r->ack_after_doorbell);
 		print_spread(f, "DD after that ACK (> 0: R1)", &r->dd_after_ack);
 		print_spread(f, "reclaim after DD", &r->reclaim_after_dd);
+		if (r->wire_after_doorbell.max_us > 0)
+			print_spread(f, "last bit sent after the doorbell",
+				     &r->wire_after_doorbell);
 	}
 	for (u32 i = 0; i < nr_controls; i++)
 		fprintf(f, "%scontrol: %-22s %u races (must be 0)\n", i ? "" : "\n",
@@ -508,6 +518,8 @@ static void json_cell(FILE *f, const struct cell *c, const char *sweep_key)
 		json_spread(f, "ack_after_doorbell_us", &r->ack_after_doorbell);
 		json_spread(f, "dd_after_ack_us", &r->dd_after_ack);
 		json_spread(f, "reclaim_after_dd_us", &r->reclaim_after_dd);
+		if (r->wire_after_doorbell.max_us > 0)
+			json_spread(f, "sent_after_doorbell_us", &r->wire_after_doorbell);
 		fputc('}', f);
 	}
 	fputs("]}", f);

@@ -123,6 +123,8 @@ static void partner_frame(void *ctx, const struct model_frame *f)
 
 	count_frame(port);
 
+	if (f->data[12] != 8 || f->data[13])
+		return; /* no IPv4: a marker */
 	if (!p->begun)
 		begin(p, f);
 	if (p->begun)

@@ -169,6 +169,20 @@ class Race(Served):
         out, _ = self.ended(server, 0)
         self.assertIn("450 segments acknowledged by 150 ACKs, 0 violations", out)
 
+    def test_markers(self):
+        for words, peer in (((), None), (("--partner", "ack", "--rtt", "100"), "external")):
+            server = self.serve("--slow", "100", *words)
+            told, _ = self.race("--skbs", "4", "--marker", "--rtt", "100", peer=peer)
+            eager = self.cell(told, 4)
+            # 45 segments of 1538 bytes at a hundredth of 10 Gbit/s: the wire cannot be faster.
+            self.assertGreaterEqual(eager["sent_after_doorbell_us"]["min"], 5536)
+            out, _ = self.ended(server, 0)
+            self.assertIn("0 violations", out)
+        server = self.serve()
+        _, err = self.ended(self.start("race", "--device", self.path, "--marker", "--inflight", "2"), 2)
+        self.assertIn("one packet in flight", err)
+        self.ended(server, 0)
+
     def test_one_vector(self):
         server = self.serve("--slow", "50", "--partner", "ack", "--rtt", "500")
         told, _ = self.race("--skbs", "4", "--inflight", "2", "--mode", "irq-shared", "--itr", "50", "--wthresh", "8",
@@ -253,6 +267,7 @@ class Race(Served):
             out, err = self.ended(self.start("race", "--device", self.path, *words), 2)
             self.assertEqual((out, len(err.splitlines())), ("", 1), words)
         self.ended(self.start("race", "--peer", "loopback"), 2)
+        self.ended(self.start("race", "--marker"), 2)
         server = self.serve()
         _, err = self.ended(self.start("race", "--device", self.path, "--mode", "irq-shared"), 2)
         self.assertIn("another peer", err)
