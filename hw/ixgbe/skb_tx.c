@@ -50,6 +50,7 @@ static int post(struct skb_tx *t, const struct sk_buff *clone, char *err, size_t
 {
 	const u32 nr_frags = shinfo_read(clone, nr_frags), segs = shinfo_read(clone, gso_segs);
 	struct ixgbe_buf buf[1 + MAX_SKB_FRAGS];
+	u32 bytes = 0;
 	struct ixgbe_tx_packet pkt = {
 		.buf = buf,
 		.nr_bufs = 1 + nr_frags,
@@ -61,14 +62,22 @@ static int post(struct skb_tx *t, const struct sk_buff *clone, char *err, size_t
 		.csum = true,
 	};
 
-	if (put_header(t, clone, segs > 1, &buf[0])) {
-		snprintf(err, errlen, "an sk_buff with %u linear bytes", skb_headlen(clone));
-		return -EINVAL;
-	}
 	for (u32 i = 0; i < nr_frags; i++) {
 		const skb_frag_t *frag = &skb_shinfo(clone)->frags[i];
 
 		buf[1 + i] = (struct ixgbe_buf){ frag_iova(t, frag), frag->len };
+		bytes += frag->len;
+	}
+	/* Lengths that disagree hang a queue. */
+	if (bytes != clone->data_len ||
+	    clone->data + skb_headlen(clone) != skb_tail_pointer(clone)) {
+		snprintf(err, errlen, "an sk_buff whose length is %u, with %u bytes in it",
+			 clone->len, (u32)(skb_tail_pointer(clone) - clone->data) + bytes);
+		return -EINVAL;
+	}
+	if (put_header(t, clone, segs > 1, &buf[0])) {
+		snprintf(err, errlen, "an sk_buff with %u linear bytes", skb_headlen(clone));
+		return -EINVAL;
 	}
 	return ixgbe_tx_post(t->q, &pkt, err, errlen);
 }

@@ -244,6 +244,117 @@ static void queues(void **state)
 	free(r);
 }
 
+/* The other way round: one transmit queue, and no second one is touched. */
+static void more_receive_queues(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	r->cfg = ixgbe_default_config;
+	r->cfg.nr_rxq = 4;
+	rig_open(r);
+	for (u32 q = 0; q < 6; q++) {
+		u32 tx = nicdev_read32(r->dev, IXGBE_TXDCTL(q)) & IXGBE_TXDCTL_ENABLE;
+		u32 rx = nicdev_read32(r->dev, IXGBE_RXDCTL(q)) & IXGBE_RXDCTL_ENABLE;
+
+		assert_int_equal(!!tx, q == 0);
+		assert_int_equal(!!rx, q < 4);
+		assert_int_equal(!!nicdev_read32(r->dev, IXGBE_TDLEN(q)), q == 0);
+	}
+	rig_no_violation(r);
+	rig_close(r);
+	free(r);
+}
+
+/*
+ * Packets of 33 pieces, most of 4 bytes, round a ring many times: RS on each one's last descriptor,
+ * so never further apart than the chip keeps descriptors.
+ */
+static void many_pieces(void **state)
+{
+	struct rig *r = rig_new();
+	struct ixgbe_buf buf[33];
+	const struct ixgbe_tx_packet pkt = { .buf = buf, .nr_bufs = ARRAY_SIZE(buf) };
+	struct ixgbe_txq *q;
+	u32 sent = 0, done = 0, distance = 0;
+
+	(void)state;
+	rig_open(r);
+	q = &r->ix.txq[0];
+	for (u32 i = 0; i < 4096; i++)
+		r->arena.base[i] = i * 31 >> 3;
+	for (u32 i = 0; i < ARRAY_SIZE(buf); i++)
+		buf[i] = (struct ixgbe_buf){ r->arena.iova + (i ? 100 + i * 64 : 0), i ? 4 : 64 };
+	while (sent < 100) {
+		u32 first = q->next_to_use;
+
+		if (ixgbe_tx_post(q, &pkt, NULL, 0)) {
+			done += ixgbe_tx_clean(q, 64);
+			nicdev_relax(r->dev, nicdev_now_ps(r->dev) + SIM_PS_PER_US);
+			continue;
+		}
+		for (; first != q->next_to_use; first = (first + 1) % q->nr) {
+			distance++;
+			if (q->desc[first].lo & IXGBE_TXD_RS) {
+				assert_true(q->desc[first].lo & IXGBE_TXD_EOP);
+				assert_in_range(distance, 1, IXGBE_TX_DESC_CACHE);
+				distance = 0;
+			}
+		}
+		assert_int_equal(distance, 0);
+		ixgbe_tx_kick(q);
+		sent++;
+	}
+	rig_complete(r, 0, 100 - done, 10);
+	rig_run_us(r, 100);
+	assert_int_equal(r->nr_frames, 100);
+	for (u32 i = 0; i < 100; i++) {
+		assert_int_equal(r->frame[i].f.len, 64 + 32 * 4);
+		assert_memory_equal(r->frame[i].data, r->arena.base, 64);
+		for (u32 b = 1; b < ARRAY_SIZE(buf); b++)
+			assert_memory_equal(r->frame[i].data + 60 + b * 4,
+					    r->arena.base + 100 + b * 64, 4);
+	}
+	rig_no_violation(r);
+	rig_close(r);
+	free(r);
+}
+
+/* 3000 bytes over IPv6 and IPv4 at an MSS of 1400: each segment's own length. */
+static void segment_lengths(void **state)
+{
+	static const u32 payload[] = { 1400, 1400, 200 };
+	struct rig *r = rig_new();
+
+	(void)state;
+	rig_open(r);
+	for (u32 six = 0; six < 2; six++) {
+		struct rig_shape s = rig_64k;
+
+		s.ipv6 = six;
+		s.payload = 3000;
+		s.mss = 1400;
+		assert_int_equal(rig_post(r, 0, &s, 0, 3000), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+		rig_complete(r, 0, 1, 10);
+	}
+	rig_run_us(r, 100);
+	assert_int_equal(r->nr_frames, 6);
+	for (u32 i = 0; i < 6; i++) {
+		const u8 *ip = r->frame[i].data + 14;
+		u32 l4 = 32 + payload[i % 3];
+
+		if (i < 3)
+			assert_int_equal(ip[2] << 8 | ip[3], 20 + l4);
+		else
+			assert_int_equal(ip[4] << 8 | ip[5], l4);
+		assert_int_equal(r->frame[i].f.len, 14 + (i < 3 ? 20 : 40) + l4);
+	}
+	rig_no_violation(r);
+	rig_close(r);
+	free(r);
+}
+
 struct received {
 	u32 nr;
 	u64 bytes;
@@ -663,7 +774,8 @@ int main(void)
 		cmocka_unit_test(gives_up),	    cmocka_unit_test(refused),
 		cmocka_unit_test(plain_between),    cmocka_unit_test(deterministic),
 		cmocka_unit_test(identification),   cmocka_unit_test(frames),
-		cmocka_unit_test(clock_and_stamps),
+		cmocka_unit_test(clock_and_stamps), cmocka_unit_test(more_receive_queues),
+		cmocka_unit_test(many_pieces),	    cmocka_unit_test(segment_lengths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

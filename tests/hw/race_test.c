@@ -3,8 +3,10 @@
  * The race on the model: the same step as the link's simulation (sim/link.h), which shares neither
  * driver nor device with it; controls that cannot race; what moderation and reclaim add.
  */
+#include "hw/ixgbe/skb_tx.h"
 #include "hw/race.h"
 #include "sim/link.h"
+#include "tests/hw/rig.h"
 #include "tests/support/model.h"
 
 #include <errno.h>
@@ -255,12 +257,58 @@ static void refused(void **state)
 	}
 }
 
+/* An sk_buff whose lengths disagree is told, and never reaches the ring. */
+static void wrong_length(void **state)
+{
+	static const u8 peer[6] = { 2, 0, 0, 0, 0, 2 };
+	struct bed *b = aligned_alloc(64, ALIGN(sizeof(*b), 64));
+	struct rig *r = rig_new();
+	struct sk_buff *clone;
+	char err[200] = "";
+	struct flow flow;
+	struct skb_tx t;
+
+	(void)state;
+	assert_non_null(memset(b, 0, sizeof(*b)));
+	rig_open(r);
+	assert_int_equal(tx_ring_init(&b->ring, 64), 0);
+	tcp_sock_init(&b->sk, &b->prot, &b->ring, SKB_FRAG_PAGE_ORDER);
+	flow_init(&flow, r->ix.mac, peer);
+	assert_int_equal(skb_tx_init(&t, &r->ix.txq[0], &b->ring, &flow, err, sizeof(err)), 0);
+	assert_int_equal(tcp_sendmsg_in_place(ERA_6_12, &b->sk, 7722), 7722);
+	tcp_write_xmit(ERA_6_12, TRIM_EAGER, &b->sk);
+	clone = b->ring.slot[0];
+	clone->len += 378;
+	assert_int_equal(skb_tx_push(&t, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "whose length is 8166, with 7788 bytes in it"));
+	assert_int_equal(r->ix.txq[0].next_to_use, 0);
+	clone->len -= 378;
+	assert_int_equal(skb_tx_push(&t, err, sizeof(err)), 1);
+	rig_complete(r, 0, 1, 10);
+	skb_tx_complete(ERA_6_12, &t, 1);
+	rig_run_us(r, 100);
+	assert_int_equal(r->nr_frames, 6);
+	assert_true(tcp_ack(ERA_6_12, TRIM_EAGER, &b->sk, b->sk.write_seq) >= 0);
+	tcp_sock_destroy(ERA_6_12, &b->sk);
+	tx_ring_exit(&b->ring);
+	rig_no_violation(r);
+	ixgbe_stop(&r->ix);
+	skb_tx_exit(&t);
+	nicdev_arena_exit(&r->arena);
+	nicdev_close(r->dev);
+	rig_forget(r);
+	free(r);
+	free(b);
+	assert_int_equal(model_pages_in_use(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(step),	    cmocka_unit_test(as_simulated),
-		cmocka_unit_test(controls), cmocka_unit_test(moderation),
-		cmocka_unit_test(attempts), cmocka_unit_test(refused),
+		cmocka_unit_test(step),		cmocka_unit_test(as_simulated),
+		cmocka_unit_test(controls),	cmocka_unit_test(moderation),
+		cmocka_unit_test(attempts),	cmocka_unit_test(refused),
+		cmocka_unit_test(wrong_length),
 	};
 
 	model_start(MODEL_ALLOCATOR, 8192);
