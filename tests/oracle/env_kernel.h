@@ -119,6 +119,12 @@ static inline void o_sock_reset(void)
 {
 	WRITE_ONCE(o_sk->sk_wmem_queued, 1 << 20);
 	WRITE_ONCE(o_sk->sk_forward_alloc, 0);
+	/*
+	 * What tcp_fragment() charged to this socket is never given back; for a while nobody would
+	 * notice, and then TCP is short of memory. Between two programs no socket has any.
+	 */
+	atomic_long_set(o_sk->sk_prot->memory_allocated, 0);
+	this_cpu_write(*o_sk->sk_prot->per_cpu_fw_alloc, 0);
 	o_sk->sk_sndbuf = 16 << 20;
 	tcp_sk(o_sk)->snd_nxt = 0; /* nothing was sent: no counters to adjust */
 }
