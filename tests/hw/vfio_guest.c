@@ -6,25 +6,16 @@
  * Says "ok NAME" or "FAILED NAME: why" for each check on the console, and "end N failed".
  */
 #include "hw/vfio/vfio.h"
+#include "guest.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* Registers of the 82574 (its datasheet, 10.1). */
 #define E1000_CTRL   0x00000
 #define E1000_STATUS 0x00008
 #define E1000_ICS    0x000c8
 #define E1000_IMS    0x000d0
+#define E1000_IMC    0x000d8
 #define E1000_IVAR   0x000e4
 #define E1000_TCTL   0x00400
 #define E1000_TDBAL  0x03800
@@ -33,54 +24,7 @@
 #define E1000_TDH    0x03810
 #define E1000_TDT    0x03818
 #define ICS_OTHER    (1u << 24)
-
-static u32 failed;
-
-/* What libskb would give to these few sources. */
-const int skb_build_plain = 1;
-
-__attribute__((format(printf, 3, 4))) static bool check(bool good, const char *name,
-							const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("%s %s", good ? "ok" : "FAILED", name);
-	if (!good) {
-		printf(": ");
-		va_start(ap, fmt);
-		vprintf(fmt, ap);
-		va_end(ap);
-		failed++;
-	}
-	printf("\n");
-	return good;
-}
-
-static void load_modules(void)
-{
-	FILE *list = fopen("/modules", "r");
-	char path[128];
-
-	while (list && fgets(path, sizeof(path), list)) {
-		int fd;
-
-		path[strcspn(path, "\n")] = 0;
-		fd = open(path, O_RDONLY);
-		if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
-			printf("note: %s: %s\n", path, strerror(errno));
-		close(fd);
-	}
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ret = 0;
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
+#define THROTTLE_US  200000 /* 128 us as QEMU has it, on a host that is late */
 
 static void test_dma(struct nicdev *dev)
 {
@@ -138,6 +82,13 @@ static void test_irq(struct nicdev *dev)
 	for (u32 ms = 0; ms < 2000; ms++) {
 		if (nicdev_irq_pending(dev, 4)) {
 			check(true, "interrupt", " ");
+			/*
+			 * QEMU's moderation timer of the vector, which cannot be switched off,
+			 * aborts QEMU if MSI-X is off when it ends: e1000e_core.c, "assertion
+			 * msix_enabled() failed".
+			 */
+			nicdev_write32(dev, E1000_IMC, ~0u);
+			nicdev_delay_us(dev, THROTTLE_US);
 			return;
 		}
 		nicdev_delay_us(dev, 1000);
@@ -145,7 +96,7 @@ static void test_irq(struct nicdev *dev)
 	check(false, "interrupt", "none on vector 4 within 2 s");
 }
 
-static void test_device(const char *bdf)
+void guest_test(const char *bdf)
 {
 	const struct sysfs_env env = sysfs_this_machine();
 	struct sysfs_port port;
@@ -197,21 +148,4 @@ static void test_device(const char *bdf)
 		nicdev_close(dev);
 	}
 	check(true, "open again", " ");
-}
-
-int main(void)
-{
-	mkdir("/proc", 0755);
-	mkdir("/sys", 0755);
-	mount("proc", "/proc", "proc", 0, NULL);
-	mount("sys", "/sys", "sysfs", 0, NULL);
-	mount("dev", "/dev", "devtmpfs", 0, NULL);
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	load_modules();
-	test_device("0000:00:05.0");
-	printf("end %u failed\n", failed);
-	fflush(stdout);
-	sync();
-	reboot(RB_POWER_OFF);
-	return 0;
 }

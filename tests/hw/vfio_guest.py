@@ -43,10 +43,10 @@ def kernel_files(work):
     return next((root / "boot").glob("vmlinuz-*")), modules
 
 
-def initramfs(work, modules):
+def initramfs(work, modules, sources):
     program = work / "init"
     subprocess.run(["gcc", "-O1", "-static", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
-                    "-D_LGPL_SOURCE", f"-I{ROOT}", "-o", str(program), *[str(ROOT / name) for name in SOURCES]],
+                    "-D_LGPL_SOURCE", f"-I{ROOT}", "-o", str(program), *[str(ROOT / name) for name in sources]],
                    check=True)
     order = guest._in_order(modules)
     entries = [("init", 0o100755, program.read_bytes()), ("dev", 0o040755, b""),
@@ -77,7 +77,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
         image, modules = kernel_files(work)
-        initrd = initramfs(work, modules)
+        initrd = initramfs(work, modules, SOURCES)
         for kind in arguments or MACHINES:
             text = boot(kind, image, initrd)
             passed = len(re.findall(r"(?m)^ok ", text))
