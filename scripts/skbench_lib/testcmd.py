@@ -33,6 +33,7 @@ SYSROOT_SECONDS = 600
 INSTALL_SECONDS = 600
 ORACLE_SECONDS = 600
 MUTATE_SECONDS = 600
+GUEST_SECONDS = 500
 SHORT = ("frags45", "pages64k", "arm64")  # presets whose slow tests have run under another one
 SYSROOTS = ("arm64",)
 MODEL = "gcc12"  # the compiler whose counts are stored beside the kernel's
@@ -83,6 +84,7 @@ def plan(args):
             yield "ctest prof", ctest, "prof"
             # Before the scripts' tests, some of which need the kernel that it brings.
             yield "oracle", oracle
+            yield "guests", guests
         yield "python", python_tests
         yield "ledger", counts, ["ledger", "--check"]
         yield "kernel", kernel_costs
@@ -424,6 +426,20 @@ def mutations(run, title):
         yield Test(f"mistake: {what}", PASSED if programs else FAIL, "" if programs else "the oracle does not see it")
     if not seen or ended.timed_out:
         yield Test(title, FAIL, f"tests/oracle/mutate.py {ended.why(seconds)}")
+
+
+def guests(run, title):
+    """A test for each guest of the hardware mode: VFIO under two IOMMUs, descriptors through a device that is not ours."""
+    for name, words in (("VFIO, Intel's IOMMU", ["tests/hw/vfio_guest.py", "intel"]),
+                        ("VFIO, AMD's IOMMU", ["tests/hw/vfio_guest.py", "amd"]),
+                        ("descriptors through QEMU's 82576", ["tests/hw/igb.py", build_dir("release")])):
+        ended = run.command(title, [sys.executable, *words], GUEST_SECONDS)
+        if ended.status == IMPOSSIBLE and not ended.timed_out:
+            said = run.log(title).read_text(encoding="utf-8", errors="replace").splitlines()[-1]
+            yield Test(name, SKIPPED, said.partition(": ")[2] or said)
+        else:
+            good = ended.status == OK and not ended.timed_out
+            yield Test(name, PASSED if good else FAIL, "" if good else f"{words[0]} {ended.why(GUEST_SECONDS)}")
 
 
 def control(run, title):

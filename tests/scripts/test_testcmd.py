@@ -91,7 +91,7 @@ class Command(unittest.TestCase):
         self.assertEqual(self.plan_of("--sanitize"), sanitizers)
         everything = self.plan_of()
         self.assertEqual(everything, self.plan_of("--nightly"))
-        for title in [*self.plan_of("--quick"), *sanitizers, "ctest release-clang", "oracle", "instructions gcc",
+        for title in [*self.plan_of("--quick"), *sanitizers, "ctest release-clang", "oracle", "guests", "instructions gcc",
                       "instructions clang", "aa", "ctest frags45", "ctest pages64k", "ctest arm64"]:
             self.assertIn(title, everything)
 
@@ -194,6 +194,19 @@ class Steps(Command):
             with self.assertRaises(UserError) as caught:
                 self.step(testcmd.oracle)
             self.assertEqual((caught.exception.status, str(caught.exception)), (4, "Debian packages are missing"))
+
+    def test_guests(self):
+        ends = [Ended(0, False), Ended(4, False), Ended(1, False)]
+
+        def run(title, words, seconds, **environment):
+            self.state.log(title).write_text("vfio_guest.py: qemu-system-x86 is not installed\n")
+            return ends.pop(0)
+
+        with mock.patch.object(self.state, "command", run):
+            self.assertEqual(self.step(testcmd.guests), [
+                ("VFIO, Intel's IOMMU", PASSED, ""),
+                ("VFIO, AMD's IOMMU", SKIPPED, "qemu-system-x86 is not installed"),
+                ("descriptors through QEMU's 82576", FAIL, "tests/hw/igb.py exited with status 1")])
 
     def test_control(self):
         for status, problems, outcome in ((0, [], PASSED), (3, ["3 of 20 equal sides got a false verdict"], FAIL),
