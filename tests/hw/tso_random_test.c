@@ -2,7 +2,8 @@
 /*
  * Random TSO packets through driver and model: IPv4 and IPv6, options, MSS 64 to 9000, up to 40
  * descriptors. What comes off the wire is judged by code that shares none with either: it reads
- * each frame from its first byte on, sums by itself, and puts the payload together again.
+ * each frame from its first byte on, sums by itself, and puts the payload together again. With
+ * SKB_PCAP=FILE they also go there, for tshark (tso_tshark_test.py).
  */
 #include "tests/hw/rig.h"
 
@@ -146,10 +147,14 @@ static void random_packets(void **state)
 	u64 seed = model_seed("tso_random", 0x7501), n = model_ops(PACKETS);
 	struct rng rng = { seed };
 	struct rig *r = rig_new();
+	const char *pcap = getenv("SKB_PCAP");
+	u64 frames = 0;
 	u32 most = 0;
 
 	(void)state;
 	r->mp.seed = seed;
+	if (pcap)
+		assert_non_null(r->mp.pcapng = fopen(pcap, "w"));
 	r->cfg = ixgbe_default_config;
 	r->cfg.max_frame = 9500;
 	r->cfg.max_desc_bytes = IXGBE_MAX_DTALEN;
@@ -168,12 +173,16 @@ static void random_packets(void **state)
 		while (nicdev_relax(r->dev, nicdev_now_ps(r->dev) + SIM_PS_PER_MS))
 			;
 		judge_packet(r, &s, (u8 *)r->arena.base + at, seed, i);
+		frames += r->nr_frames;
 		rig_forget(r);
 	}
 	if (n > 1000)
 		assert_int_equal(most, 40);
+	printf("%llu packets, %llu frames\n", (unsigned long long)n, (unsigned long long)frames);
 	rig_no_violation(r);
 	rig_close(r);
+	if (pcap)
+		assert_int_equal(fclose(r->mp.pcapng), 0);
 	free(r);
 }
 
