@@ -19,9 +19,22 @@
 #include <stdio.h>
 #include <time.h>
 
-#define BENCH_MAX_ROLES	 8
+#define BENCH_MAX_ROLES	 64 /* SKB_NR_CPUS */
 #define BENCH_MAX_KEYS	 16
 #define BENCH_MAX_REPORT 48
+
+/* What the address sanitizer can see into is glibc's malloc alone. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BENCH_DEFAULT_ALLOC "glibc"
+#endif
+#endif
+#if !defined(BENCH_DEFAULT_ALLOC) && defined(__SANITIZE_ADDRESS__)
+#define BENCH_DEFAULT_ALLOC "glibc"
+#endif
+#ifndef BENCH_DEFAULT_ALLOC
+#define BENCH_DEFAULT_ALLOC "slub"
+#endif
 
 /* One key of an operation. Words (words != NULL) or an integer from lo to hi. */
 struct bench_key {
@@ -36,6 +49,17 @@ struct bench_key {
 /* The values of one case: integers as such, words as their index. */
 struct bench_args;
 long bench_arg(const struct bench_args *args, const char *key);
+
+/*
+ * The key `alloc` is the harness's own, last of each operation and with its default alone in the default listing. An
+ * operation that is listed with every allocator ends its keys with this one.
+ */
+extern const char *const bench_alloc_words[];
+#define BENCH_KEY_EVERY_ALLOC                                                                 \
+	{                                                                                     \
+		"alloc", bench_alloc_words, 0, 0, BENCH_DEFAULT_ALLOC, "slub,jemalloc,glibc", \
+			"allocator of the objects"                                            \
+	}
 
 struct bench_role {
 	const char *name;
@@ -53,6 +77,11 @@ struct bench_case {
 	unsigned int nr_roles;
 	struct bench_role role[BENCH_MAX_ROLES];
 	u64 bytes_per_op; /* payload that one operation stands for, 0: none */
+	/*
+	 * A batch has at least so many: where one operation is long, for the roles to end together; 0: one.
+	 */
+	u64 least_n;
+	u64 ops; /* operations that all roles do together for each of a span's n; 0: one */
 	/*
 	 * Lumps of deferred work make quantiles of short batches meaningless: such a case is judged by
 	 * the CPU time of the whole run. With by_wall, where the roles wait for each other by spinning,

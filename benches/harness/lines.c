@@ -23,12 +23,14 @@
 #define CELL_BYTES 4
 #define KINDS_TOLD 40
 
-/* Four bytes of a line; masks have a bit for each role. */
+/* Four bytes of a line; masks have a bit for each role. No padding: lines are compared byte by byte. */
 struct cell {
-	u8 cls;
-	u8 at; /* byte of the line that was accessed first */
-	u8 readers, writers;
+	u64 readers, writers;
+	u32 cls;
+	u32 at; /* byte of the line that was accessed first */
 };
+
+_Static_assert(BENCH_MAX_ROLES <= 64, "a mask has a bit for each role");
 
 struct line {
 	uintptr_t number; /* address over the line's size; 0: free */
@@ -99,13 +101,13 @@ static void note_line(struct line *l, unsigned int first, unsigned int last, enu
 		struct cell *cell = &l->cell[c];
 
 		if (!cell->readers && !cell->writers)
-			cell->at = (u8)max(first, c * CELL_BYTES);
+			cell->at = max(first, c * CELL_BYTES);
 		if ((!cell->readers && !cell->writers) || (write && !cell->writers))
-			cell->cls = (u8)cls;
+			cell->cls = cls;
 		if (write)
-			cell->writers |= (u8)(1u << role);
+			cell->writers |= 1ull << role;
 		else
-			cell->readers |= (u8)(1u << role);
+			cell->readers |= 1ull << role;
 	}
 }
 
@@ -157,9 +159,9 @@ struct kind {
 	u64 lines, writes;
 };
 
-static unsigned int writers_of(const struct line *l)
+static u64 writers_of(const struct line *l)
 {
-	unsigned int mask = 0;
+	u64 mask = 0;
 
 	for (unsigned int c = 0; c < LINE_CELLS; c++)
 		mask |= l->cell[c].writers;
@@ -168,7 +170,7 @@ static unsigned int writers_of(const struct line *l)
 
 static bool shared(const struct line *l)
 {
-	return l->number && __builtin_popcount(writers_of(l)) > 1;
+	return l->number && __builtin_popcountll(writers_of(l)) > 1;
 }
 
 /* Some field is written by one role and touched by another: the line would move even if it held nothing else. */
@@ -176,7 +178,7 @@ static bool truly_shared(const struct line *l)
 {
 	for (unsigned int c = 0; c < LINE_CELLS; c++)
 		if (l->cell[c].writers &&
-		    __builtin_popcount(l->cell[c].writers | l->cell[c].readers) > 1)
+		    __builtin_popcountll(l->cell[c].writers | l->cell[c].readers) > 1)
 			return true;
 	return false;
 }
@@ -229,12 +231,11 @@ static struct kind *kinds_of(unsigned int *nr_kinds)
 
 /* --- printing ------------------------------------------------------------------------------------------------ */
 
-static void print_roles(struct json *j, const char *key, const struct bench_case *c,
-			unsigned int mask)
+static void print_roles(struct json *j, const char *key, const struct bench_case *c, u64 mask)
 {
 	json_open(j, key, '[');
 	for (unsigned int r = 0; r < c->nr_roles; r++)
-		if (mask & (1u << r))
+		if (mask & 1ull << r)
 			json_str(j, NULL, c->role[r].name);
 	json_close(j, '[');
 }

@@ -6,25 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the address sanitizer can see into is glibc's malloc alone. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DEFAULT_ALLOC "glibc"
-#endif
-#endif
-#if !defined(DEFAULT_ALLOC) && defined(__SANITIZE_ADDRESS__)
-#define DEFAULT_ALLOC "glibc"
-#endif
-#ifndef DEFAULT_ALLOC
-#define DEFAULT_ALLOC "slub"
-#endif
-
-static const char *const alloc_words[] = { "slub", "jemalloc", "glibc", NULL };
+const char *const bench_alloc_words[] = { "slub", "jemalloc", "glibc", NULL };
 static const struct bench_key alloc_key = {
 	.name = "alloc",
-	.words = alloc_words,
-	.def = DEFAULT_ALLOC,
-	.grid = DEFAULT_ALLOC,
+	.words = bench_alloc_words,
+	.def = BENCH_DEFAULT_ALLOC,
+	.grid = BENCH_DEFAULT_ALLOC,
 	.help = "allocator of sk_buffs, heads and extensions",
 };
 
@@ -150,7 +137,8 @@ void bench_args_default(const struct bench_op *op, struct bench_args *out)
 	out->op = op;
 	for (const struct bench_key *key = op->keys; key && key->name; key++)
 		out->key[out->nr++] = key;
-	out->key[out->nr++] = &alloc_key;
+	if (!out->nr || strcmp(out->key[out->nr - 1]->name, alloc_key.name))
+		out->key[out->nr++] = &alloc_key;
 	for (unsigned int i = 0; i < out->nr; i++)
 		out->value[i] =
 			table_value(out->key[i], out->key[i]->def, strlen(out->key[i]->def));
@@ -287,7 +275,7 @@ void bench_args_name(const struct bench_args *args, char *buf, size_t len)
 
 const char *bench_args_alloc(const struct bench_args *args)
 {
-	return alloc_words[args->value[args->nr - 1]];
+	return bench_alloc_words[args->value[args->nr - 1]];
 }
 
 int bench_args_set_alloc(struct bench_args *args, const char *word, char *err, size_t errlen)

@@ -100,7 +100,7 @@ void bench_register(const struct bench_op *op)
 	check_name(op);
 	for (const struct bench_key *key = op->keys; key && key->name; key++) {
 		check_key(op, key);
-		if (!strcmp(key->name, "alloc"))
+		if (!strcmp(key->name, "alloc") && (key->words != bench_alloc_words || key[1].name))
 			broken(op, key->name, "is the harness's own key");
 		if (++nr > BENCH_MAX_KEYS)
 			broken(op, key->name, "too many keys");

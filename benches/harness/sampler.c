@@ -66,24 +66,29 @@ static u64 shortest_batch(struct crew *crew, u64 n, unsigned int times)
 }
 
 /*
- * The count that takes 200 us, or 1 if one operation takes longer; 0 if even MAX_N operations are over before: then the
+ * The count that takes 200 us, or the case's least if that takes longer; 0 if even MAX_N operations are over before: then the
  * span does not do what it is told.
  */
 static u64 calibrate(struct crew *crew)
 {
-	u64 n = 1;
+	u64 least = max(crew->session->c.least_n, (u64)1), n = least;
 
 	for (int round = 0; round < 40; round++) {
 		u64 ns = max(shortest_batch(crew, n, 3), (u64)1);
-		double scale = (double)BATCH_AIM_NS / (double)ns;
+		double scale;
 
-		if (ns >= BATCH_MIN_NS && (ns <= BATCH_MAX_NS || n == 1))
+		/* A role that had to wait for its CPU looks like a long operation: make sure before believing it. */
+		if (n == least && ns > BATCH_MAX_NS)
+			ns = min(ns, max(shortest_batch(crew, n, 20), (u64)1));
+		scale = (double)BATCH_AIM_NS / (double)ns;
+
+		if (ns >= BATCH_MIN_NS && (ns <= BATCH_MAX_NS || n == least))
 			break;
 		if (n == MAX_N && ns < BATCH_MIN_NS)
 			return 0;
 		/* Short batches say little: approach in steps. */
 		n = (u64)((double)n * min(scale, 16.0) + 0.5);
-		n = min(max(n, (u64)1), MAX_N);
+		n = min(max(n, least), MAX_N);
 	}
 	return n;
 }
@@ -289,6 +294,7 @@ static enum bench_status print_sample(const struct sample *s, const struct bench
 	print_whole(&j, s);
 	print_roles(&j, s, nr);
 	json_long(&j, "bytes_per_op", (long long)s->session.c.bytes_per_op);
+	json_long(&j, "ops", (long long)max(s->session.c.ops, (u64)1));
 	print_place(&j, s);
 	json_fixed(&j, "inject", (double)o->inject_milli / 1000, 3);
 	json_fixed(&j, "tick_ns", bench_tick_ns(), 6);
