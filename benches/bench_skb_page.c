@@ -16,6 +16,7 @@
  * here: fragments come back at once and in order, nobody writes to them; blocks are never short.
  */
 #include "benches/bench_skb.h"
+#include "benches/harness/quota.h"
 
 #include <errno.h>
 
@@ -36,6 +37,7 @@ struct page_ctx {
 	struct page *between; /* handed from phase to phase */
 	void *data;
 	void (*one)(void *ctx);
+	struct bench_quota quota;
 };
 
 static void page_teardown(void *arg)
@@ -53,9 +55,11 @@ static void page_teardown(void *arg)
 
 static struct page_ctx *page_create(char *err, size_t errlen)
 {
-	struct page_ctx *c = calloc(1, sizeof(*c));
+	struct page_ctx *c = aligned_alloc(SMP_CACHE_BYTES, sizeof(*c));
 
-	if (!c)
+	if (c)
+		memset(c, 0, sizeof(*c));
+	else
 		snprintf(err, errlen, "no memory for the case");
 	return c;
 }
@@ -69,19 +73,28 @@ static int no_pages(struct page_ctx *c, char *err, size_t errlen)
 
 /* --- get_page */
 
-#define REF_SPAN(cpu)                                \
-	static void span_ref_##cpu(void *arg, u64 n) \
-	{                                            \
-		struct page_ctx *c = arg;            \
-		struct page *page = c->of[cpu];      \
-                                                     \
-		while (n--) {                        \
-			get_page(page);              \
-			put_page(page);              \
-		}                                    \
+static void span_ref(void *arg, u64 n)
+{
+	struct page *page = ((struct page_ctx *)arg)->of[0];
+
+	while (n--) {
+		get_page(page);
+		put_page(page);
 	}
-REF_SPAN(0)
-REF_SPAN(1)
+}
+
+static void span_ref_shared(void *arg, u64 n)
+{
+	struct page_ctx *c = arg;
+	struct page *page = c->of[smp_processor_id()];
+	struct bench_share share = quota_begin(&c->quota, n, MAX_CPUS);
+
+	while ((n = quota_take(&c->quota, &share)))
+		while (n--) {
+			get_page(page);
+			put_page(page);
+		}
+}
 
 static void phase_get(void *arg)
 {
@@ -172,7 +185,9 @@ static int prepare_ref(const struct bench_args *args, struct bench_case *out, ch
 	*out = (struct bench_case){
 		.ctx = c,
 		.nr_roles = cpus,
-		.role = { { "cpu0", span_ref_0 }, { "cpu1", span_ref_1 } },
+		.role = { { "cpu0", cpus > 1 ? span_ref_shared : span_ref },
+			  { "cpu1", span_ref_shared } },
+		.ops = cpus,
 		.check = check_ref,
 		.ledger = one_ref,
 		.teardown = page_teardown,

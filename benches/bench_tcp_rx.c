@@ -14,7 +14,8 @@
  *   how      sock fast bh       (lock_sock) lock_sock() and release_sock(); lock_sock_fast() of a
  *                               socket that nobody owns; bh_lock_sock()
  *            queue coalesce     (tcp_queue_rcv) appended to the queue, or made part of its last
- *   with     alone softirq      another CPU takes slock at the same time, as a softirq does
+ *   with     alone softirq      another CPU takes slock all the while, as a softirq does: one operation is
+ *                               the reader's alone
  *   era      6.1 6.12
  *   nr       1 to 64            packets in the backlog
  *   join     0 1                each continues the one before and becomes part of the first
@@ -31,7 +32,7 @@
  * holds that: ledger and instruction counts tell the steps apart.
  */
 #include "benches/bench_tcp_rx.h"
-#include "benches/harness/bench.h"
+#include "benches/harness/quota.h"
 
 #include "skb/page_alloc.h"
 #include "skb/skb_check.h"
@@ -67,6 +68,7 @@ struct rx_ctx {
 	struct sk_buff *other; /* stays in the queue: depth 1 */
 	int how;
 	void (*one)(void *ctx);
+	struct bench_quota quota; /* with another CPU */
 };
 
 /*
@@ -149,34 +151,61 @@ static __always_inline void give(struct sock *sk, const int how)
 		bh_unlock_sock(sk);
 }
 
-#define LOCK_SPANS(name, how)                                  \
-	static void span_lock_##name(void *arg, u64 n)         \
-	{                                                      \
-		struct rx_ctx *c = arg;                        \
-		u64 before = sock_waited;                      \
-                                                               \
-		while (n--) {                                  \
-			take(&c->sk, how);                     \
-			give(&c->sk, how);                     \
-		}                                              \
-		bench_waited += sock_waited - before;          \
-	}                                                      \
-	static void phase_take_##name(void *arg)               \
-	{                                                      \
-		take(&((struct rx_ctx *)arg)->sk, how);        \
-	}                                                      \
-	static void phase_give_##name(void *arg)               \
-	{                                                      \
-		give(&((struct rx_ctx *)arg)->sk, how);        \
-	}                                                      \
-	static void one_lock_##name(void *arg)                 \
-	{                                                      \
-		bench_phase("lock", phase_take_##name, arg);   \
-		bench_phase("unlock", phase_give_##name, arg); \
+#define LOCK_SPANS(name, how)                                            \
+	static void span_lock_##name(void *arg, u64 n)                   \
+	{                                                                \
+		struct rx_ctx *c = arg;                                  \
+		u64 before = sock_waited;                                \
+                                                                         \
+		while (n--) {                                            \
+			take(&c->sk, how);                               \
+			give(&c->sk, how);                               \
+		}                                                        \
+		bench_waited += sock_waited - before;                    \
+	}                                                                \
+	static void span_reader_##name(void *arg, u64 n)                 \
+	{                                                                \
+		struct rx_ctx *c = arg;                                  \
+		struct bench_share share = quota_begin(&c->quota, n, 1); \
+		u64 before = sock_waited;                                \
+                                                                         \
+		while ((n = quota_take(&c->quota, &share)))              \
+			while (n--) {                                    \
+				take(&c->sk, how);                       \
+				give(&c->sk, how);                       \
+			}                                                \
+		bench_waited += sock_waited - before;                    \
+	}                                                                \
+	static void phase_take_##name(void *arg)                         \
+	{                                                                \
+		take(&((struct rx_ctx *)arg)->sk, how);                  \
+	}                                                                \
+	static void phase_give_##name(void *arg)                         \
+	{                                                                \
+		give(&((struct rx_ctx *)arg)->sk, how);                  \
+	}                                                                \
+	static void one_lock_##name(void *arg)                           \
+	{                                                                \
+		bench_phase("lock", phase_take_##name, arg);             \
+		bench_phase("unlock", phase_give_##name, arg);           \
 	}
 LOCK_SPANS(sock, LOCK_SOCK)
 LOCK_SPANS(fast, LOCK_FAST)
 LOCK_SPANS(bh, LOCK_BH)
+
+/* Takes and drops slock for as long as the reader is at it. */
+static void span_softirq(void *arg, u64 n)
+{
+	struct rx_ctx *c = arg;
+	struct bench_share share = quota_begin(&c->quota, n, 1);
+	u64 before = sock_waited;
+
+	do {
+		bh_lock_sock(&c->sk);
+		bh_unlock_sock(&c->sk);
+	} while (!quota_over(&c->quota, &share));
+	bench_waited += sock_waited - before;
+}
 
 static int check_lock(void *arg, char *err, size_t errlen)
 {
@@ -620,6 +649,8 @@ static int prepare_lock(const struct bench_args *args, struct bench_case *out, c
 			size_t errlen)
 {
 	static void (*const span[])(void *, u64) = { span_lock_sock, span_lock_fast, span_lock_bh };
+	static void (*const reader[])(void *, u64) = { span_reader_sock, span_reader_fast,
+						       span_reader_bh };
 	static void (*const one[])(void *) = { one_lock_sock, one_lock_fast, one_lock_bh };
 	struct rx_ctx *c = new_ctx(ERA_6_12, err, errlen);
 
@@ -630,8 +661,8 @@ static int prepare_lock(const struct bench_args *args, struct bench_case *out, c
 	fill_case(out, c, span[c->how], check_lock);
 	if (bench_arg(args, "with")) {
 		out->nr_roles = 2;
-		out->role[0].name = "reader";
-		out->role[1] = (struct bench_role){ "softirq", span_lock_bh };
+		out->role[0] = (struct bench_role){ "reader", reader[c->how] };
+		out->role[1] = (struct bench_role){ "softirq", span_softirq };
 	}
 	return 0;
 }
