@@ -288,9 +288,62 @@ DEFER_LIST = {
     "flush": lambda c: {"page_put": c.n * c.get("nr", 1), "obj_free": some(c.get("nr", 1), 32), **taking(c.get("list"))},
 }
 
+def charged(c, uncharging):
+    """Adds to a group's counters in 256 charges, or uncharges, with a stock of a batch: what one CPU does, warm."""
+    stock, batch = 0, c.get("batch")
+    for _ in range(302):  # the check, 300 warm operations, and the one that is counted
+        adds = drains = 0
+        for _ in range(256):
+            adds += not stock
+            stock = (stock or batch) - 1
+        for _ in range(256):
+            stock += 1
+            if stock > batch:
+                drains, stock = drains + 1, 0
+    return {"rmw_mem": c.get("levels") * (drains if uncharging else adds)}
+
+
+def put_on(c, first):
+    """One entry more on a list; lfstack tries an empty one first."""
+    return {"lock": 1} if c.get("list") == "locked" else {"rmw_llist": 2 if c.get("list") == "lfstack" and not first else 1}
+
+
+def is_pair(c):
+    return c.get("of") == "fclone"
+
+
+CONTEND = {
+    "contend/get_page": {"get_page": lambda c: {"page_get": 1}, "put_page": lambda c: {"page_put": 1}},
+    "contend/skb_clone": {
+        "clone": lambda c: {"rmw_dataref": 1, "obj_alloc": 1}, "free_clone": lambda c: {"rmw_dataref": 1, "obj_free": 1}},
+    "contend/unclone": {"clone": companion, "unclone": lambda c: private_head(c, HEAD), "free_clone": last_clone},
+    "contend/shinfo": {"map": lambda c: {}, "share": lambda c: {"rmw_dataref": 2}},
+    "contend/fclone": {
+        "alloc": lambda c: {"obj_alloc": 2},
+        "clone": lambda c: companion(c) if is_pair(c) else {"rmw_dataref": 1, "obj_alloc": 1},
+        "free_first": lambda c: {"rmw_dataref": 1, **({"rmw_fclone": 1} if is_pair(c) else {"obj_free": 1})},
+        "free_clone": lambda c: {"rmw_dataref": 1 - c.looks, "rmw_fclone": int(is_pair(c)), "obj_free": 2}},
+    "contend/skb_ext": {"copy": lambda c: {"rmw_ext": 1}, "put": lambda c: {"rmw_ext": 1}},
+    "contend/alloc_pages": {
+        "alloc": lambda c: {"page_alloc": c.get("burst")},
+        "free": lambda c: {"page_put": c.get("burst"), "page_free": c.get("burst")}},
+    "contend/pages_handed": {
+        "alloc": lambda c: {"page_alloc": 1}, "free": lambda c: {"page_put": 1, "page_free": 1}},
+    "contend/obj_handed": {"alloc": lambda c: {"obj_alloc": 1}, "free": lambda c: {"obj_free": 1}},
+    "contend/page_pool_ring": {"alloc": lambda c: {}, "put": lambda c: {"lock": 1}},
+    "contend/list": {
+        "add_first": lambda c: put_on(c, True), "add_more": lambda c: put_on(c, False),
+        "del_all": lambda c: put_on(c, True)},
+    "contend/lock_sock": {
+        "lock": lambda c: {"lock": 1}, "copy": lambda c: {"bytes_copied": c.get("copy")},
+        "backlog": lambda c: {"lock": 1}, "release": lambda c: {"lock": 2}, "deliver": lambda c: {"lock": 1}},
+    "contend/charge": {"charge": lambda c: charged(c, False), "uncharge": lambda c: charged(c, True)},
+}
+
 UNSHARE = {"clone": companion, "free_clone": last_clone}
 # operation, phase: columns of a Case; a tuple holds what is possible, since it depends on how much of a block is used.
 FORMULAS = {
+    **CONTEND,
     "skb/alloc_skb": {"alloc": lambda c: {"obj_alloc": 2}, "free": lambda c: {"obj_free": 2}},
     "skb/alloc_skb_fclone": {
         "alloc": lambda c: {"obj_alloc": 2, "page_get": c.n},
@@ -446,7 +499,7 @@ def wrong(row):
 
 def stored():
     rows = []
-    for family in ("skb", "tcp"):
+    for family in ("contend", "skb", "tcp"):
         with open(ROOT / "results" / "ledger" / f"{family}.csv", encoding="utf-8", newline="") as source:
             rows += [row for row in csv.DictReader(source) if has_formula(Case(row["case"]).operation)]
     return rows
@@ -498,6 +551,16 @@ class Formulas(unittest.TestCase):
         self.assertEqual(free_deferred(Case("x/variant:sk_llist/shape:head_frag#free"))["obj_free"], 3)
         self.assertEqual(free_deferred(Case("x/variant:sk_llist/shape:mtu4096#free"))["page_put"], 15)
         self.assertEqual(Packet(Case("x/shape:big#eat")).shells, 8)
+
+    def test_golden_contend(self):
+        """256 charges: each alone, or 8 and 4 batches; a batch that went back is one page more than it."""
+        name = "contend/charge/layout:{}/batch:{}/levels:{}/threads:1#charge"
+        for layout in ("packed", "separate"):
+            self.assertEqual([charged(Case(name.format(layout, batch, 2)), False)["rmw_mem"] for batch in (1, 32, 64, 128)],
+                             [512, 16, 8, 4])
+        self.assertEqual(put_on(Case("x/list:lfstack#add_more"), False), {"rmw_llist": 2})
+        self.assertEqual(put_on(Case("x/list:lfstack#add_first"), True), {"rmw_llist": 1})
+        self.assertEqual(put_on(Case("x/list:locked#add_first"), True), {"lock": 1})
 
     def test_finds_what_is_wrong(self):
         row = next(row for row in stored()
