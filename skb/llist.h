@@ -7,11 +7,24 @@
  * of the adds and nobody else's: it is walked without atomics.
  *
  *                  llist_add   llist_del_all   llist_empty
- * llist_add            -             -              -       -: safe on any CPUs at once
- * llist_del_all        -             -              -
+ * llist_add            -             -              -       -: safe on any CPUs at once, however many add and
+ * llist_del_all        -             -              -          take; none waits for another
  *
- * An entry must not be touched after it was added: another CPU may have freed it. Left out:
- * llist_del_first(), which needs a single taker. liburcu's lfstack and wfstack do the same job
+ * What they promise each other:
+ *
+ *   who           promise                                                          made by
+ *   any taker     each entry is in exactly one take                                the exchange of FIRST
+ *   any taker     what was written before the add of an entry that it took         llist_add()'s compare-and-exchange, a
+ *                 is seen                                                          full barrier, and the taker's exchange
+ *   one taker     of one producer's entries, those of a take come in the           one FIRST: an add puts its entry before
+ *                 reverse order of their adds, and those of a later take were      all that are there, a take leaves none
+ *                 added later
+ *   a producer    llist_add() is true for exactly one add before each take that    the value that was exchanged
+ *                 finds something: who got it tells the taker
+ *   nobody        llist_empty(): stale at once
+ *
+ * tests/skb/llist_stress_test.c checks each of them. An entry must not be touched after it was added: another CPU may
+ * have freed it. Left out: llist_del_first(), which needs a single taker. liburcu's lfstack and wfstack do the same job
  * with the opposite answer: their push says 0 (false) if the list was empty, llist_add() says true.
  */
 #ifndef SKB_LLIST_H
