@@ -20,6 +20,7 @@ SAMPLE_SCHEMA = "skbench-sample-1"
 PAD_LIMIT = 4096
 PAD_VARIABLE = "SKB_PAD"
 KB64 = 65536
+OVERSUBSCRIBE = ("--skb_oversubscribe",)
 QUANTILES = ("p10", "p20", "p33", "p50", "p90")
 
 # They change how memory is laid out or copied behind the measurement's back.
@@ -132,9 +133,9 @@ class BenchBinary:
                 raise BenchFailed(f"{self.name}: an entry of --skb_list has no name or no cases")
         return ops
 
-    def calibrate(self, case, cpus=None):
+    def calibrate(self, case, cpus=None, oversubscribe=False):
         """How many operations make one batch of this case here."""
-        answer = self._ask(case, [f"--skb_calibrate={case}", *self._cpus(cpus)])
+        answer = self._ask(case, [f"--skb_calibrate={case}", *self._cpus(cpus), *OVERSUBSCRIBE[:oversubscribe]])
         return self._need(case, answer, "n", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1,
                           "an integer of at least 1")
 
@@ -152,20 +153,23 @@ class BenchBinary:
                 raise BenchFailed(f"{case}: a ledger row without a phase; binary: {self.path}")
         return rows
 
-    def sample(self, case, n, pad, batches=None, cpus=None, inject=0):
-        """One process's sample of CASE with N operations a batch: the checked answer.
+    def sample(self, case, n, pad, batches=None, cpus=None, inject=0, oversubscribe=False):
+        """One process's sample of CASE with N operations a batch: the checked answer. With OVERSUBSCRIBE its roles may
+        take turns, and its status is then "oversubscribed".
 
         Raises Unmeasured, NotPossible, or BenchFailed.
         """
         args = [f"--skb_sample={case}", f"--skb_n={n}", *self._cpus(cpus)]
         if batches is not None:
             args.append(f"--skb_batches={batches}")
+        args += OVERSUBSCRIBE[:oversubscribe]
         if inject:
             args.append(f"--skb_inject={inject:g}")
         answer = self._ask(case, args, pad)
         self._need(case, answer, "schema", lambda v: v == SAMPLE_SCHEMA, f'"{SAMPLE_SCHEMA}"')
         self._need(case, answer, "name", lambda v: isinstance(v, str) and same_case(case, v), f'the case "{case}"')
-        self._need(case, answer, "status", lambda v: v in ("ok", "unmeasured"), '"ok" or "unmeasured"')
+        known = ("ok", "unmeasured", "oversubscribed")[:3 if oversubscribe else 2]
+        self._need(case, answer, "status", lambda v: v in known, " or ".join(f'"{word}"' for word in known))
         if answer["status"] == "unmeasured":
             raise Unmeasured(str(answer.get("reason") or "no reason given"))
         self._need(case, answer, "n", lambda v: v == n, f"{n}, as asked for")

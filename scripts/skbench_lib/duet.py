@@ -62,6 +62,7 @@ class Measured:
         self.lost_in_row = 0
         self.last_loss = None
         self.impossible = False
+        self.oversubscribed = False  # its roles took turns on fewer CPUs: no time to judge by
 
     def refuse(self, reason, why="not possible here"):
         """The machine cannot run it, or none can."""
@@ -149,11 +150,12 @@ def summary(values):
     return {"median": stats.median(values), "lo": lo, "hi": hi, "n": len(values)}
 
 
-def process_sampler(cpus=None):
-    """The sampler for real runs: starts one bench process a sample."""
+def process_sampler(cpus=None, oversubscribe=False):
+    """The sampler for real runs: starts one bench process a sample. OVERSUBSCRIBE: roles may take turns on a CPU."""
     def sample(side, cell, pad):
         binary = side.binary_of(len(cell.pairs)) if isinstance(cell, Cell) else side.binary
-        return binary.sample(side.case, cell.n, pad, batches=cell.batches, cpus=cpus, inject=side.inject)
+        return binary.sample(side.case, cell.n, pad, batches=cell.batches, cpus=cpus, inject=side.inject,
+                             oversubscribe=oversubscribe)
     return sample
 
 
@@ -275,6 +277,9 @@ class Survey(Turns):
         if answer is not None:
             cell.lost_in_row = 0
             cell.samples.append((answer, pad))
+            if answer["status"] == "oversubscribed":
+                cell.oversubscribed = True
+                cell.status, cell.reason = UNMEASURED, f"oversubscribed: {answer['reason']}"
             if len(cell.samples) >= cell.wanted:
                 cell.stopped = "samples"
         cell.judge_losses()

@@ -11,8 +11,8 @@ import socket
 import sys
 from pathlib import Path
 
-from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, results, stats, stored, sweep,
-               table)
+from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, results, scaling, scaling_table, stats,
+               stored, sweep, table)
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .mptcp_experiment import Mptcp
 from .options import expression, integer, one_of, seconds
@@ -20,7 +20,8 @@ from .options import expression, integer, one_of, seconds
 SUITES = ("headline", "quick", "full")
 ERAS = ("3.4", "6.1", "6.12")
 DEFAULT_ERA = "6.12"
-BUDGET_S = {"headline": 150.0, "quick": 60.0, "full": 900.0}
+BUDGET_S = {"headline": 150.0, "quick": 60.0, "full": 840.0}  # full: 15 minutes with all that comes before and after
+ONLY_FULL = ("contend",)  # families that the minute of the suite quick has no time for, unless they are asked for
 SURVEY = {"quick": {"wanted": 15, "batches": 40}, "full": {"wanted": 25, "batches": None}}
 HEADLINE_MAX_PAIRS = 400
 BENCH_DIR_VARIABLE = "SKBENCH_BENCH_DIR"  # where the bench binaries are, instead of a build of this tree
@@ -105,8 +106,8 @@ def add_parser(subparsers):
         "run", help="measure, print the table, write the result file",
         description="Builds, measures, prints the table and writes the result to out/<machine>/<time>-<commit>.json.")
     parser.add_argument("--suite", default="headline", metavar="NAME",
-                        help="headline: the published changes, before and after (default); quick: every case, one "
-                             "minute; full: every case, 15 minutes")
+                        help="headline: the published changes, before and after (default); quick: every case of one "
+                             "or two CPUs' own, one minute; full: every case, contention too, 15 minutes")
     parser.add_argument("--filter", metavar="RE", help="only cases whose name matches this regular expression")
     parser.add_argument("--era", metavar="E", help=f"kernel whose rules hold: {', '.join(ERAS)} "
                                                    f"(headline: {DEFAULT_ERA})")
@@ -115,8 +116,11 @@ def add_parser(subparsers):
     parser.add_argument("--sweep", metavar="KEY=A:B", help="instead of the default values, every one from A to B of this "
                                                            "key, on each selected operation that has it; also written "
                                                            "as CSV beside the result (with --suite full: more samples)")
+    parser.add_argument("--oversubscribe", action="store_true",
+                        help="cases with more roles than CPUs, too: they take turns, the values are marked and judge nothing "
+                             "(quick, full)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
-    parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (150; quick 60; full 900)")
+    parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (150; quick 60; full 840)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     parser.add_argument("--instructions", action="store_true",
                         help="count the instructions of each case with one role, too, about a second each (quick, full)")
@@ -251,6 +255,9 @@ class Request:
         self.instructions = args.instructions
         if self.instructions and self.suite == "headline":
             raise UserError("--instructions: the suites quick and full count them")
+        self.oversubscribe = args.oversubscribe
+        if self.oversubscribe and self.suite == "headline":
+            raise UserError("--oversubscribe: the suites quick and full take it")
         self.out, self.json = args.out, args.json
         self.counters = args.counters
         if self.out is not None:
@@ -318,8 +325,11 @@ def headline_cells(request, cpus):
 def survey_cells(request, binaries):
     """Every case of the binaries' default grids, or of the sweep, that the request selects."""
     cells = []
+    asked = request.suite == "full" or request.sweep or request.filter_text
     for binary in binaries.values():
         for operation in binary.operations():
+            if operation["name"].split("/")[0] in ONLY_FULL and not asked:
+                continue
             selected = [case for case in operation["cases"] if request.filter.search(case)]
             if request.sweep:
                 selected = request.sweep.cases({**operation, "cases": selected}) if selected else []
@@ -351,7 +361,7 @@ class Rows:
         ours = {"cell": cell.key, "side": side, "pair": pair, "first": first, "pad": pad,
                 "inject": answer.get("inject") or 0, "n": answer["n"], "batches": answer["batches"],
                 "kept": answer["kept"], "value": benchbin.value_of(answer)}
-        for key in ("bytes_per_op", "wall", "busy", "cpu", "whole", "kept_run", "report", "roles", "allocator", "backing", "bound", "cpus"):
+        for key in ("bytes_per_op", "ops", "wall", "busy", "cpu", "whole", "kept_run", "report", "roles", "allocator", "backing", "bound", "cpus"):
             if key in answer:
                 ours[key] = answer[key]
         self.rows.append({
@@ -379,6 +389,8 @@ def duet_rows(rows, cell, sides):
 
 
 def survey_rows(rows, cell):
+    if cell.oversubscribed:  # kept as points of scaling, marked; no sample of a time
+        return
     for index, (answer, pad) in enumerate(cell.samples):
         rows.add(cell.key, cell, "single", index, True, pad, answer)
 
@@ -425,7 +437,7 @@ def case_entry(cell):
     value = cell.samples[0][0].get("value") if cell.samples else None
     metric = {"whole.cpu": "cpu_ns_per_op", "kept_run.wall": "wall_ns_per_op"}.get(value, "busy_ns_per_op")
     return {"case": cell.key, "metric": metric, "unit": "ns", "better": "lower", "status": cell.status,
-            "reason": cell.reason, "value": duet.summary(cell.values()), "processes": cell.processes,
+            "reason": cell.reason, "value": None if cell.oversubscribed else duet.summary(cell.values()), "processes": cell.processes,
             "lost_processes": cell.lost_processes, "wanted": cell.wanted, "stopped": cell.stopped,
             "bytes_per_op": cell.samples[0][0].get("bytes_per_op") if cell.samples else None}
 
@@ -455,6 +467,8 @@ def document(request, engine, context, calibration, rows, executable, load, **pa
                  "value": VALUE, "cases": plan},
         "baseline": None, "experiments": parts["experiments"], "cases": parts["cases"],
         "ledger": parts["ledger"], "instructions": parts.get("instructions"), "exit_status": OK}
+    if parts.get("scaling"):
+        ours["scaling"] = parts["scaling"]
     return {
         "context": {
             "date": now.strftime("%Y-%m-%dT%H:%M:%S+00:00"), "host_name": socket.gethostname(),
@@ -480,9 +494,14 @@ def exit_status(engine, cells, control, worse):
         return IMPOSSIBLE
     if control is not None and not control["held"]:
         return INCONCLUSIVE
-    if any(cell.status != duet.OK or nothing(cell) for cell in cells):
+    if any((cell.status != duet.OK or nothing(cell)) and not left_out(cell) for cell in cells):
         return INCONCLUSIVE
     return OK
+
+
+def left_out(cell):
+    """A case measured by itself that this machine cannot run, or whose roles were told to take turns: listed, no more."""
+    return isinstance(cell, duet.SurveyCell) and (cell.impossible or cell.oversubscribed)
 
 
 def conclude(result, baselines, engine, cells, control=None):
@@ -651,9 +670,9 @@ def run_survey(request, binaries):
     counted = count_instructions(cells, first.path.parent.parent, progress) if request.instructions else None
     load = fingerprint.Load()
     engine = duet.Survey(cells, random.Random(request.seed),
-                         lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus),
-                         budget_s=request.budget_s, sampler=duet.process_sampler(request.cpus),
-                         progress=progress.turns)
+                         lambda cell: cell.side.binary.calibrate(cell.side.case, request.cpus, request.oversubscribe),
+                         budget_s=request.budget_s,
+                         sampler=duet.process_sampler(request.cpus, request.oversubscribe), progress=progress.turns)
     engine.run()
     progress.clear()
     with uninterrupted():
@@ -661,7 +680,9 @@ def run_survey(request, binaries):
         for cell in cells:
             survey_rows(rows, cell)
         result = document(request, engine, context, calibration, rows, ",".join(binaries), load, control=None,
-                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[], instructions=counted)
+                          experiments=[], cases=[case_entry(cell) for cell in cells], ledger=[], instructions=counted,
+                          scaling=scaling.entries(cells, request.seed) if request.sweep and
+                          request.sweep.key == scaling.KEY else None)
         return conclude(result, baselines, engine, cells)
 
 
@@ -677,7 +698,7 @@ def deliver(request, engine, result):
         return status
     results.check(result)
     out = files.text_stream(request.json)
-    out.write("\n".join([*table.render(result), *counters.lines(ours.get("counters"))]) + "\n")
+    out.write("\n".join([*table.render(result), *scaling_table.lines(ours.get("scaling") or []), *counters.lines(ours.get("counters"))]) + "\n")
     if request.json == "-":
         sys.stdout.write(results.text_of(result))
         sys.stdout.flush()

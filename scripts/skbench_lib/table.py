@@ -419,6 +419,14 @@ def sample_lines(ours):
                           f"{ours['plan']['budget_s']:g} s was over (--budget, --filter)")
 
 
+def impossible_lines(ours):
+    """How many cases this machine cannot run; nothing if it can run all."""
+    count = sum(entry.get("stopped") == "not possible" for entry in ours["cases"])
+    if not count:
+        return []
+    return [""] + wrapped(f"{count} of {plural(len(ours['cases']), 'case')} not possible here: each tells why")
+
+
 def render(document):
     """The lines of the whole table but its last, which names the file (see result_line())."""
     ours = document["context"]["skbench"]
@@ -428,7 +436,7 @@ def render(document):
     if ours["suite"] == "headline":
         from . import mptcp_table  # builds on this module
         return lines + trim_blocks(ours) + link_block(ours) + defer_block(ours) + mptcp_table.block(ours)
-    return lines + case_blocks(ours) + sample_lines(ours)
+    return lines + case_blocks(ours) + impossible_lines(ours) + sample_lines(ours)
 
 
 def result_line(path, baseline):

@@ -10,6 +10,8 @@ FAKE_BENCH holds a JSON object:
   fail           {"KIND": [numbers of samples, from 0]} or {"KIND": "all"}; kinds: unmeasured, crash, hang, garbage,
                  impossible, check, nan, zero, other_name
   only           the failures hit only cases that match this expression
+  cpus           that it says to have (2): a case with threads:N needs N of them, and does N operations at once
+  ops            the operation of the cases (skb/fake)
   cases, frags   of --skb_list: names, and the words of the key frags (None: 1 to max_skb_frags)
 FAKE_STATE names a file that counts the samples taken so far.
 """
@@ -23,7 +25,7 @@ import sys
 import time
 
 PLAN = {"value": 1000.0, "factor": 0.95, "sigma": 0.001, "drift": 0.0, "seed": 1, "fail": {}, "only": "",
-        "sleep": 0.0, "max_skb_frags": 17,
+        "sleep": 0.0, "max_skb_frags": 17, "cpus": 2, "ops": "skb/fake",
         "frags": None,
         "cases": ["skb/clone/frags:0/alloc:slub", "skb/clone/frags:16/alloc:slub", "skb/copy/alloc:slub"]}
 PLAN.update(json.loads(os.environ.get("FAKE_BENCH", "{}")))
@@ -81,6 +83,13 @@ def sample(case, flags):
         answer.update(status="unmeasured", reason="12 of 100 batches kept", wall=None, busy=None, cpu=None)
         print(json.dumps(answer))
         return 0
+    threads = int((re.search(r"/threads:(\d+)", case) or [None, 1])[1])
+    if threads > PLAN["cpus"]:
+        if "oversubscribe" not in flags:
+            print(f"needs {threads} CPUs and has {PLAN['cpus']}", file=sys.stderr)
+            return 4
+        answer.update(status="oversubscribed", kept=0, reason=f"{threads} roles took turns on {PLAN['cpus']} CPUs")
+    answer.update(ops=threads, roles=answer["roles"] * threads)
     rng = random.Random(PLAN["seed"] * 1000003 + number)
     value = PLAN["value"] * math.exp(rng.gauss(0, PLAN["sigma"]) + PLAN["drift"] * number)
     if re.search("variant:(offset_ack|merged)", case):
@@ -146,7 +155,7 @@ def main(argv):
     elif "list" in flags:
         frags = {"name": "frags", "lo": 1, "hi": PLAN["max_skb_frags"]}
         words = {"name": "frags", "words": PLAN["frags"]} if PLAN["frags"] else frags
-        answer = {"ops": [{"name": "skb/fake", "summary": "invented", "keys": [{"name": "frags", "lo": 0, "hi": 17}],
+        answer = {"ops": [{"name": PLAN["ops"], "summary": "invented", "keys": [{"name": "frags", "lo": 0, "hi": 17}, {"name": "threads", "lo": 1, "hi": 64}],
                            "cases": PLAN["cases"]},
                           {"name": "tcp/trim", "summary": "invented", "keys": [words], "cases": []}]}
         if "mptcp" in os.path.basename(sys.argv[0]):

@@ -454,6 +454,71 @@ class Sweep(Case):
         self.one_line(err, "never overwritten")
 
 
+class Threads(Case):
+    """A sweep of threads on a machine of 5 CPUs, and what it says beyond them."""
+
+    CASE = "skb/meet/threads:1/alloc:slub"
+
+    def sweep(self, *args, last=7, **plan):
+        fake = self.fake(cases=[self.CASE], cpus=5, **plan)
+        return fake.run("run", "--sweep", f"threads=1:{last}", "--seed", 1, "--out", self.out, *args)
+
+    def test_refused_threads_are_listed(self):
+        status, out, err = self.sweep(sigma=0.01)
+        self.assertEqual((status, err), (0, ""))
+        self.narrow(out)
+        entry = ours(read(self.out))["scaling"][0]
+        self.assertEqual([(point["threads"], point["ops_per_s"] is None) for point in entry["points"]],
+                         [(n, n > 5) for n in range(1, 8)])
+        self.assertEqual(entry["points"][6]["reason"], "not possible here: needs 7 CPUs and has 5")
+        # The fake's time does not depend on threads: twice as many do twice as much.
+        self.assertTrue(all(abs(point["efficiency"] - 1) < 0.05 for point in entry["points"][:5]))
+        self.assertEqual(entry["fit"]["points"], 5)
+        self.assertLess(entry["fit"]["sigma"]["value"], 0.05)
+        self.assertIn("2 of 7 cases not possible here", flat(out))
+        self.assertIn("scaling skb/meet alloc:slub", flat(out))
+
+    def test_oversubscribed_is_marked_and_judges_nothing(self):
+        status, out, _ = self.sweep("--oversubscribe", last=6, sigma=0.01)
+        self.assertEqual(status, 0)
+        document = read(self.out)
+        last = ours(document)["cases"][-1]
+        self.assertEqual((last["status"], last["value"], last["reason"]),
+                         ("unmeasured", None, "oversubscribed: 6 roles took turns on 5 CPUs"))
+        self.assertNotIn("skb/meet/threads:6/alloc:slub", {row["name"] for row in document["benchmarks"]})
+        point = ours(document)["scaling"][0]["points"][-1]
+        self.assertEqual((point["oversubscribed"], point["efficiency"]), (True, None))
+        self.assertGreater(point["ops_per_s"]["median"], 0)
+        self.assertEqual(ours(document)["scaling"][0]["fit"]["points"], 5)
+        self.assertRegex(out, r"\n +6 +6 .* oversubscribed\n")
+
+    def test_too_few_points(self):
+        status, out, _ = self.sweep(last=3)
+        self.assertEqual(status, 0)
+        self.assertIsNone(ours(read(self.out))["scaling"][0]["fit"])
+        self.assertIn("law none: 3 points with each role on a CPU of its own, at least 4 are needed", flat(out))
+
+    def test_other_keys_have_no_scaling(self):
+        fake = self.fake()
+        fake.run("run", "--sweep", "frags=0:1", "--filter", "skb/clone", "--out", self.out)
+        self.assertNotIn("scaling", ours(read(self.out)))
+
+    def test_oversubscribe_is_for_surveys(self):
+        status, out, err = self.fake().run("run", "--oversubscribe", "--out", self.out)
+        self.assertEqual((status, out), (2, ""))
+        self.one_line(err, "--oversubscribe: the suites quick and full take it")
+
+    def test_contention_is_the_full_suite_s(self):
+        cases = ["contend/meet/threads:1/alloc:slub"]
+        for args, found in ((("--suite", "quick"), False), (("--suite", "full"), True),
+                            (("--suite", "quick", "--filter", "meet"), True)):
+            with self.subTest(args):
+                fake = self.fake(cases=cases, ops="contend/meet")
+                status, _, err = fake.run("run", *args, "--out", self.out)
+                self.assertEqual(status, 0 if found else 2, err)
+                self.out.unlink(missing_ok=True)
+
+
 class AA(Case):
     def aa(self, sigma, *args):
         """`skbench aa ARGS` in this process on invented samples: (status, table, report)."""
