@@ -113,7 +113,7 @@ def count(cases, directory, progress=None):
 def countable(name):
     """False for a case whose name says that several roles take part."""
     keys = benchbin.split_name(name)[1]
-    return keys.get("complete") != "other" and keys.get("threads", "1") == "1"
+    return not name.startswith("contend/") and keys.get("complete") != "other" and keys.get("threads", "1") == "1"
 
 
 # --- judging ------------------------------------------------------------------------------------------------------

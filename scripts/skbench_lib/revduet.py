@@ -390,7 +390,7 @@ class Comparison:
 
 def _contended(case):
     keys = benchbin.split_name(case)[1]
-    return keys.get("complete") == "other" or keys.get("threads", "1") != "1"
+    return case.startswith("contend/") or keys.get("complete") == "other" or keys.get("threads", "1") != "1"
 
 
 class Request:

@@ -208,6 +208,7 @@ class CommandLine(Case):
         self.assertFalse(icounts.countable("tcp/trim/complete:other/frags:2"))
         self.assertFalse(icounts.countable("skb/page/threads:2"))
         self.assertTrue(icounts.countable("skb/page/threads:1"))
+        self.assertFalse(icounts.countable("contend/list/flushers:1/threads:1"))  # two roles
 
 
 if __name__ == "__main__":
