@@ -185,7 +185,12 @@ class BenchBinary:
 
     @staticmethod
     def _cpus(cpus):
-        return [] if cpus is None else ["--skb_cpus=" + ",".join(str(cpu) for cpu in cpus)]
+        """Flags for CPUS, a list, or a placement.Cpus with a memory node for each."""
+        if cpus is None:
+            return []
+        flags = ["--skb_cpus=" + ",".join(str(cpu) for cpu in cpus)]
+        nodes = getattr(cpus, "nodes", None)
+        return flags if nodes is None else [*flags, "--skb_nodes=" + ",".join(str(node) for node in nodes)]
 
 
 # What an answer's "value" names, but for the 33rd percentile.

@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, results, scaling, scaling_table, stats,
+from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, placement, results, scaling, scaling_table, stats,
                stored, sweep, table)
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
 from .mptcp_experiment import Mptcp
@@ -120,6 +120,10 @@ def add_parser(subparsers):
                         help="cases with more roles than CPUs, too: they take turns, the values are marked and judge nothing "
                              "(quick, full)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
+    parser.add_argument("--placement", metavar="POLICY",
+                        help="instead of --cpus, CPUs whose roles share a core (smt), a last-level cache (same-llc), or "
+                             "neither of them (cross-llc), or not even a node (cross-node); memory is local to each")
+    parser.add_argument("--nodes", metavar="LIST", help="memory node of each role, as in 0,1; one is every role's (0)")
     parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (150; quick 60; full 840)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     parser.add_argument("--instructions", action="store_true",
@@ -250,6 +254,10 @@ class Request:
         self.variant = None if args.variant is None else one_of(args.variant, "--variant", variants)
         self.frags = None if args.frags is None else integer(args.frags, "--frags", 1)
         self.cpus = cpus_from(args.cpus)
+        self.placement = placement.policy_from(args.placement)
+        self.nodes = placement.nodes_from(args.nodes)
+        if self.placement and self.cpus is not None:
+            raise UserError("--placement chooses the CPUs: give it or --cpus")
         self.budget_s = BUDGET_S[self.suite] if args.budget is None else seconds(args.budget)
         self.seed = seed_from(args.seed)
         self.instructions = args.instructions
@@ -464,7 +472,7 @@ def document(request, engine, context, calibration, rows, executable, load, **pa
         "partial_reason": reason, "revision": {"commit": record["commit"], "dirty": record["dirty"]},
         "fingerprint": taken, "build": context, "calibration": calibration, "control": parts["control"],
         "plan": {"seed": request.seed, "budget_s": request.budget_s, "elapsed_s": round(engine.elapsed_s, 3),
-                 "value": VALUE, "cases": plan},
+                 "value": VALUE, "cases": plan, **placement.plan(request.cpus)},
         "baseline": None, "experiments": parts["experiments"], "cases": parts["cases"],
         "ledger": parts["ledger"], "instructions": parts.get("instructions"), "exit_status": OK}
     if parts.get("scaling"):
@@ -521,6 +529,7 @@ def main(args):
     directory = bench_directory("frags45" if request.sweep and request.sweep.beyond_default() else "release")
     binaries = bench_binaries(directory)
     prof = build.ensure_prof() if request.counters else None
+    placement.resolve(request, directory / "skb_place")
     with stoppable():
         if request.suite == "headline":
             measured = run_headline(request, directory, binaries)

@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 
-from . import benchbin, defer, stats
+from . import benchbin, defer, placement, stats
 
 WIDTH = 80
 
@@ -431,6 +431,8 @@ def render(document):
     """The lines of the whole table but its last, which names the file (see result_line())."""
     ours = document["context"]["skbench"]
     lines = machine_line(ours) + calibration_lines(ours) + control_lines(ours) + condition_lines(ours)
+    if ours["plan"].get("placement"):
+        lines += wrapped(placement.line(ours["plan"]["placement"]))
     if ours["partial"]:
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
     if ours["suite"] == "headline":

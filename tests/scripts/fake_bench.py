@@ -89,7 +89,10 @@ def sample(case, flags):
             print(f"needs {threads} CPUs and has {PLAN['cpus']}", file=sys.stderr)
             return 4
         answer.update(status="oversubscribed", kept=0, reason=f"{threads} roles took turns on {PLAN['cpus']} CPUs")
-    answer.update(ops=threads, roles=answer["roles"] * threads)
+    cpus = [int(cpu) for cpu in flags.get("cpus", "0").split(",")]
+    nodes = [int(node) for node in flags.get("nodes", "0").split(",")]
+    answer.update(ops=threads, cpus=cpus, roles=[{**answer["roles"][0], "cpu": cpus[i % len(cpus)], "node": nodes[i % len(nodes)]}
+                                                 for i in range(threads)])
     rng = random.Random(PLAN["seed"] * 1000003 + number)
     value = PLAN["value"] * math.exp(rng.gauss(0, PLAN["sigma"]) + PLAN["drift"] * number)
     if re.search("variant:(offset_ack|merged)", case):

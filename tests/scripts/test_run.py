@@ -519,6 +519,59 @@ class Threads(Case):
                 self.out.unlink(missing_ok=True)
 
 
+class Placement(Case):
+    """CPUs by a policy and nodes as told, down to the flags of the bench program."""
+
+    def place(self, fake, most):
+        """A skb_place with room for MOST roles: CPU 4i on node i."""
+        program = fake.bin / "skb_place"
+        program.write_text(f"""#!/bin/sh
+n=${{2#--roles=}}
+test $n -le {most} || {{ echo "skb_place: ${{1#--policy=}}: $n roles need more, and there are {most}" >&2; exit 4; }}
+test $n = 1 && echo '{{"cpus": [0], "nodes": [0]}}' || echo '{{"cpus": [0, 4], "nodes": [0, 1]}}'
+""", encoding="utf-8")
+        program.chmod(0o755)
+
+    def run_it(self, *args, most=2):
+        fake = self.fake(cases=["skb/meet/threads:2/alloc:slub"])
+        self.place(fake, most)
+        return fake.run("run", "--suite", "quick", "--budget", 30, "--out", self.out, *args)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "a policy is about two CPUs")
+    def test_policy(self):
+        status, out, err = self.run_it("--placement", "cross-node")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("placement cross-node: CPUs 0, 4; memory on nodes 0, 1", flat(out))
+        document = read(self.out)
+        self.assertEqual(ours(document)["plan"]["placement"], {"policy": "cross-node", "cpus": [0, 4], "nodes": [0, 1]})
+        self.assertEqual({(row["skb"]["roles"][1]["cpu"], row["skb"]["roles"][1]["node"]) for row in document["benchmarks"]},
+                         {(4, 1)})
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "a policy is about two CPUs")
+    def test_no_room(self):
+        status, out, err = self.run_it("--placement", "smt", most=1)
+        self.assertEqual((status, out), (4, ""))
+        self.one_line(err, "skb_place: smt: 2 roles need more, and there are 1")
+        self.assertFalse(self.out.exists())
+
+    def test_nodes_alone(self):
+        status, out, err = self.run_it("--nodes", "1,0")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("memory on nodes 1, 0", flat(out))
+        roles = read(self.out)["benchmarks"][0]["skb"]["roles"]
+        self.assertEqual([role["node"] for role in roles], [1, 0])
+
+    def test_wrong_usage(self):
+        for args, says in ((("--placement", "near"), "--placement near"), (("--nodes", "8"), "--nodes 8: a list of nodes"),
+                           (("--nodes", "0,"), "--nodes 0,: a list"), (("--nodes", "2-1"), "--nodes 2-1: a list"),
+                           (("--placement", "smt", "--cpus", str(min(os.sched_getaffinity(0)))),
+                            "--placement chooses the CPUs: give it or --cpus")):
+            with self.subTest(args):
+                status, out, err = self.run_it(*args)
+                self.assertEqual((status, out), (2, ""))
+                self.one_line(err, says)
+
+
 class AA(Case):
     def aa(self, sigma, *args):
         """`skbench aa ARGS` in this process on invented samples: (status, table, report)."""
