@@ -311,6 +311,23 @@ static double us_between(u64 from, u64 to)
 	return ((double)to - (double)from) / SIM_PS_PER_US;
 }
 
+/* Of N times in US, in ascending order. */
+static struct race_histogram bins(const double *us, u32 n)
+{
+	struct race_histogram h = { 0 };
+
+	if (!n)
+		return h;
+	h.first_us = us[0];
+	h.step_us = (us[n - 1] - us[0]) / RACE_BINS;
+	for (u32 i = 0; i < n; i++) {
+		double at = h.step_us > 0 ? (us[i] - us[0]) / h.step_us : 0;
+
+		h.count[min((u32)at, RACE_BINS - 1u)]++;
+	}
+	return h;
+}
+
 int race_summarise(const struct race_packet *packet, u32 n, struct race_result *res, u32 *races)
 {
 	double *us = calloc(max(n, 1u), sizeof(*us));
@@ -336,6 +353,7 @@ int race_summarise(const struct race_packet *packet, u32 n, struct race_result *
 			*races += packet[i].ack_ps < packet[i].reclaim_ps;
 		}
 	res->dd_after_ack = race_spread(us, acked);
+	res->dd_after_ack_bins = bins(us, acked);
 	res->races = res->before_dd + res->before_reclaim;
 	res->skbs = n;
 	free(us);

@@ -57,6 +57,14 @@ struct race_spread {
 	double min_us, p50_us, p99_us, max_us;
 };
 
+#define RACE_BINS 16
+
+/* How many values lie in each of RACE_BINS equal parts from first_us on, the last one's end included. */
+struct race_histogram {
+	double first_us, step_us;
+	u32 count[RACE_BINS]; /* all 0: no values */
+};
+
 struct race_result {
 	u32 skbs, segments, acks, partial_acks;
 	u32 races, before_dd, before_reclaim; /* races = R1 + R2 */
@@ -64,6 +72,7 @@ struct race_result {
 	u32 segments_on_wire;
 	struct race_spread dd_after_doorbell, ack_after_doorbell, reclaim_after_dd;
 	struct race_spread dd_after_ack; /* a_1 to t_dd: positive for R1 */
+	struct race_histogram dd_after_ack_bins;
 	double window_us; /* of a lone packet, computed (sim/nic.h): DD - departure of segment k */
 	/* On a port alone: */
 	struct race_spread wire_after_doorbell; /* of markers, by the device's clock; 0: none */

@@ -17,6 +17,7 @@
 #define US	       SIM_PS_PER_US
 #define TEXT_BYTES     700
 #define SLOT_BYTES     160
+#define BAR	       30 /* of the highest bar */
 #define CONTROL_RTT_US 10 /* of the controls: any ACK that could race would */
 #define PORT_RTT_MS    100 /* of a port's last control: no completion takes so long */
 #define PORT_CONTROLS  8 /* sk_buffs of a port's controls */
@@ -424,6 +425,25 @@ static void print_spread(FILE *f, const char *what, const struct race_spread *s)
 		s->max_us);
 }
 
+/* Bars of ACK against DD: to the right of 0 the ACK came first. */
+static void print_histogram(FILE *f, const struct race_histogram *h)
+{
+	u32 most = 0;
+
+	for (u32 i = 0; i < RACE_BINS; i++)
+		most = max(most, h->count[i]);
+	if (!most)
+		return;
+	fputs("\n  DD after that ACK, us (above 0: the ACK was first)   packets\n", f);
+	for (u32 i = 0; i < RACE_BINS && (!i || h->step_us > 0); i++) {
+		fprintf(f, "  %9.2f to %9.2f %8u%s", h->first_us + i * h->step_us,
+			h->first_us + (i + 1) * h->step_us, h->count[i], h->count[i] ? " " : "");
+		for (u32 bar = 0; bar < DIV_ROUND_UP(h->count[i] * BAR, most); bar++)
+			fputc('#', f);
+		fputc('\n', f);
+	}
+}
+
 static void print_port(FILE *f, const struct options *o)
 {
 	int cpu[3] = { 0 };
@@ -475,6 +495,7 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 		if (r->wire_after_doorbell.max_us > 0)
 			print_spread(f, "last bit sent after the doorbell",
 				     &r->wire_after_doorbell);
+		print_histogram(f, &r->dd_after_ack_bins);
 	}
 	for (u32 i = 0; i < nr_controls; i++)
 		fprintf(f, "%scontrol: %-22s %u races (must be 0)\n", i ? "" : "\n",
@@ -517,6 +538,13 @@ static void json_cell(FILE *f, const struct cell *c, const char *sweep_key)
 		json_spread(f, "dd_after_doorbell_us", &r->dd_after_doorbell);
 		json_spread(f, "ack_after_doorbell_us", &r->ack_after_doorbell);
 		json_spread(f, "dd_after_ack_us", &r->dd_after_ack);
+		fprintf(f,
+			", \"dd_after_ack_histogram\": {\"first_us\": %.6f, \"step_us\": %.6f, "
+			"\"count\": [",
+			r->dd_after_ack_bins.first_us, r->dd_after_ack_bins.step_us);
+		for (u32 i = 0; i < RACE_BINS; i++)
+			fprintf(f, "%s%u", i ? ", " : "", r->dd_after_ack_bins.count[i]);
+		fputs("]}", f);
 		json_spread(f, "reclaim_after_dd_us", &r->reclaim_after_dd);
 		if (r->wire_after_doorbell.max_us > 0)
 			json_spread(f, "sent_after_doorbell_us", &r->wire_after_doorbell);

@@ -7,6 +7,7 @@ SKBENCH_HW names the program. The file of packets is read here by code of its ow
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -167,7 +168,17 @@ class Race(unittest.TestCase):
 
     def test_jitter_makes_a_slope(self):
         told = json.loads(hw("race", "--json", "-", "--point", "gen1x4", "--rtt", "68", "--jitter", "8").stdout)
-        self.assertIn(told["cells"][0]["variants"][0]["races"], range(1, 32))
+        one = told["cells"][0]["variants"][0]
+        self.assertIn(one["races"], range(1, 32))
+        bars, spread = one["dd_after_ack_histogram"], one["dd_after_ack_us"]
+        self.assertEqual((len(bars["count"]), sum(bars["count"])), (16, 32))
+        self.assertAlmostEqual(bars["first_us"], spread["min"])
+        self.assertAlmostEqual(bars["first_us"] + 16 * bars["step_us"], spread["max"], places=3)
+        self.assertGreater(bars["count"][0], 0)
+        self.assertGreater(bars["count"][15], 0)
+        text = hw("race", "--point", "gen1x4", "--rtt", "68", "--jitter", "8").stdout
+        self.assertEqual([int(line.split()[3]) for line in text.splitlines() if re.match(r" +[-\d.]+ to ", line)],
+                         bars["count"])
         again = json.loads(hw("race", "--json", "-", "--point", "gen1x4", "--rtt", "68", "--jitter", "8").stdout)
         for one in (told, again):
             for variant in one["cells"][0]["variants"]:
