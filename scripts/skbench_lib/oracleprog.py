@@ -290,6 +290,8 @@ class Generator:
             return rng.choice([0, 0, 0, 1, 2, rng.randrange(16)])
         if name == "sock_sack":
             return rng.choice([1448, 2896, 4344, 14480, 100, rng.randrange(1, 70000)])
+        if name == "sock_retransmit" and index == 2:
+            return rng.choice([0, 0, 0, 0, 1, 1000, 1448, 3000, 4344, rng.randrange(1, 20000)])  # the window
         return rng.choice([1, 1, 2, 3, 45, 64])  # segments to send again
 
 

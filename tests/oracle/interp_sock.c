@@ -277,11 +277,11 @@ static bool do_sack(struct sk_buff *skb, unsigned int n, unsigned int bytes)
 }
 
 /* TCP asks neither for what the peer has nor for what is out again already. */
-static bool do_retransmit(struct sk_buff *skb, unsigned int segs, int *ret)
+static bool do_retransmit(struct sk_buff *skb, unsigned int segs, unsigned int window, int *ret)
 {
 	if (TCP_SKB_CB(skb)->sacked & (TCPCB_SACKED_ACKED | TCPCB_SACKED_RETRANS))
 		return false;
-	*ret = oracle_sock_retransmit(skb, wrap(segs - 1, 63) + 1);
+	*ret = oracle_sock_retransmit(skb, wrap(segs - 1, 63) + 1, wrap(window, MAX_QUEUED));
 	return true;
 }
 
@@ -315,7 +315,7 @@ static bool execute(const struct oracle_op *op, int block, int *ret)
 		oracle_sock_lost(skb);
 		return true;
 	case O_sock_retransmit:
-		return do_retransmit(skb, op->n[1], ret);
+		return do_retransmit(skb, op->n[1], op->n[2], ret);
 	}
 	return false;
 }

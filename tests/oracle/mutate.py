@@ -83,6 +83,8 @@ MUTATIONS = [
     ("what was sent is not in flight", "tcp/tcp_output.c", "\tsk->packets_out += tcp_skb_pcount(era, skb);\n", ""),
     ("what is below TCP is sent again", "tcp/tcp_output.c", "return skb_still_in_host_queue(sk, skb) ? -EBUSY : 0;",
      "return 0;"),
+    ("the window cuts within a segment", "tcp/tcp_output.c", "(u32)avail > mss ? avail - avail % mss : (u32)avail",
+     "(u32)avail"),
     ("a segment is sent again uncounted", "tcp/tcp_output.c", "sk->retrans_out += tcp_skb_pcount(era, skb);", ""),
     ("an ACK in the middle of a single segment trims", "tcp/tcp_input.c", "if (acked == 1 || !after(", "if (!after("),
     ("an acknowledged segment stays lost", "tcp/tcp_input.c", "sk->lost_out -= segs;", ";"),

@@ -80,7 +80,7 @@
 	X(sock_ack, "no") /* the peer has all before this position of the nth sent */  \
 	X(sock_sack, "non") /* and from this one so many bytes */                      \
 	X(sock_lost, "n") /* the nth is taken for lost */                              \
-	X(sock_retransmit, "nn") /* the nth, at most so many segments */
+	X(sock_retransmit, "nnn") /* the nth, at most so many segments; the window, 0: open */
 
 #define ORACLE_MORE 1 /* more is to come: only whole segments leave */
 #define ORACLE_EOR  2 /* the record ends: nothing joins its last sk_buff */

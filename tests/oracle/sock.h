@@ -76,7 +76,7 @@ void oracle_sock_sack(const struct oracle_block *blocks, unsigned int nr);
 
 void oracle_sock_lost(struct sk_buff *skb);
 
-/* tcp_retransmit_skb(): 0 or an error below 0. */
-int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs);
+/* tcp_retransmit_skb() while the peer's window is WINDOW bytes, unless that is 0: 0 or an error below 0. */
+int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs, unsigned int window);
 
 #endif

@@ -473,13 +473,17 @@ void oracle_sock_lost(struct sk_buff *skb)
 	release_sock(the.sk);
 }
 
-int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs)
+int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs, unsigned int wnd)
 {
+	u32 open_wnd = tcp_sk(the.sk)->snd_wnd;
 	int err;
 
 	lock_sock(the.sk);
 	window(true);
+	if (wnd)
+		tcp_sk(the.sk)->snd_wnd = wnd;
 	err = o_tcp_retransmit_skb(the.sk, skb, segs);
+	tcp_sk(the.sk)->snd_wnd = open_wnd;
 	clear_bit(TSQ_THROTTLED, &the.sk->sk_tsq_flags); /* nobody waits for a completion */
 	no_recovery();
 	release_sock(the.sk);

@@ -198,10 +198,14 @@ void oracle_sock_lost(struct sk_buff *skb)
 	tcp_mark_skb_lost(o_era, &the.sk, skb);
 }
 
-int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs)
+int oracle_sock_retransmit(struct sk_buff *skb, unsigned int segs, unsigned int window)
 {
-	int err = tcp_retransmit_skb(o_era, TRIM_EAGER, &the.sk, skb, segs);
+	int err;
 
+	if (window)
+		the.sk.snd_wnd = window;
+	err = tcp_retransmit_skb(o_era, TRIM_EAGER, &the.sk, skb, segs);
+	the.sk.snd_wnd = SENT_MAX;
 	the.sk.sk_tsq_flags = 0; /* nobody waits for a completion */
 	return err > 0 ? 0 : err;
 }
