@@ -18,6 +18,7 @@ void tcp_sock_init(struct sock *sk, struct proto_memory *prot, struct tx_ring *r
 	sk->max_skb_frags = MAX_SKB_FRAGS;
 	sk->write_seq = sk->snd_nxt = sk->snd_una = 1;
 	sk->snd_wnd = 1U << 30;
+	sk->snd_cwnd = TCP_INFINITE_CWND;
 	sk->mss_cache = TCP_MSS_ETHERNET;
 	sk->gso_max_size = TCP_GSO_MAX_SIZE;
 }

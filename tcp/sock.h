@@ -150,6 +150,7 @@ struct sock {
 	u32 snd_nxt;
 	u32 snd_una;
 	u32 snd_wnd;
+	u32 snd_cwnd; /* segments that may be on their way: whoever controls congestion sets it */
 	u32 mss_cache;
 	u32 gso_max_size;
 	u32 packets_out; /* segments sent and not acknowledged */
@@ -159,6 +160,15 @@ struct sock {
 	u32 delivered; /* segments acknowledged, by a SACK or an ACK: each once */
 	u8 sk_shutdown; /* SEND_SHUTDOWN: a FIN is queued; RCV_SHUTDOWN: one was received */
 	bool autocork; /* tcp_push() may wait for a completion */
+
+	/* larger packets are tried (tcp_mtu_probe.h); sizes are MTUs */
+	struct {
+		bool enabled;
+		u32 header_len; /* of each packet, IP's and TCP's with options */
+		u32 search_low, search_high; /* what gets through, what may */
+		u32 probe_size; /* of the probe on its way, 0: none */
+		u32 probe_seq_start, probe_seq_end; /* its bytes */
+	} mtup;
 
 	/* a subflow of MPTCP: what its options are made of (mptcp_options.h) */
 	struct {
@@ -198,16 +208,17 @@ SOCK_SAME_LINE(pred_flags, rcv_wnd);
 #define TCP_CLOSE	7
 #define RCV_SHUTDOWN	1
 
-#define TCP_MSS_ETHERNET 1448
-#define GSO_LEGACY_MAX	 65536
-#define TCP_GSO_MAX_SIZE (GSO_LEGACY_MAX - 1 - MAX_TCP_HEADER)
-#define TCP_MIN_GSO_SIZE 8 /* the smallest payload of a segment that a peer may ask for */
-#define TCP_MAX_SEGS	 65535 /* of one sk_buff: the count has 16 bits */
-#define SEND_SHUTDOWN	 2
+#define TCP_MSS_ETHERNET  1448
+#define GSO_LEGACY_MAX	  65536
+#define TCP_GSO_MAX_SIZE  (GSO_LEGACY_MAX - 1 - MAX_TCP_HEADER)
+#define TCP_MIN_GSO_SIZE  8 /* the smallest payload of a segment that a peer may ask for */
+#define TCP_MAX_SEGS	  65535 /* of one sk_buff: the count has 16 bits */
+#define SEND_SHUTDOWN	  2
+#define TCP_INFINITE_CWND (1U << 30) /* no congestion window */
 
 /*
- * A connected socket at sequence number 1 that sends into RING: MSS 1448, no window limit, send
- * buffer 16 MB, page frags of FRAG_ORDER. The caller owns SK, PROT and RING, which outlive it.
+ * A connected socket at sequence number 1 that sends into RING: MSS 1448, no limit by windows, send
+ * buffer 16 MB, page frags of FRAG_ORDER, no probes for a larger MTU. The caller owns SK, PROT and RING, which outlive it.
  * It receives once tcp_rx_init() (tcp_rx.h) has said how.
  */
 void tcp_sock_init(struct sock *sk, struct proto_memory *prot, struct tx_ring *ring,

@@ -174,10 +174,33 @@ static __always_inline int tcp_transmit_skb(const enum skb_era era, const enum t
 #define NET_XMIT_DROP 1
 
 /*
- * Sends what the write queue holds, as far as the peer's window goes, and moves it to the
- * retransmit queue. An sk_buff of which the window has room for at least one segment, but not for
- * all, is cut behind the last segment that fits, and the rest waits; without memory for the cut all
- * of it waits. Returns the number of sk_buffs sent.
+ * SKB, the head of the write queue, was sent: from now on it waits for its ACK, in the retransmit
+ * queue. Kernel: tcp_event_new_data_sent(), net/ipv4/tcp_output.c.
+ */
+static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb,
+						    const enum skb_era era)
+{
+	sk->snd_nxt = TCP_SKB_CB(skb)->end_seq;
+	__skb_unlink(skb, &sk->sk_write_queue);
+	__skb_queue_tail(&sk->tcp_rtx_queue, skb);
+	sk->packets_out += tcp_skb_pcount(era, skb);
+}
+
+/*
+ * Segments on their way to the peer, as far as is known: those sent, less those that it told of or
+ * that are taken for lost, and those sent again. Kernel: include/net/tcp.h.
+ */
+static __always_inline u32 tcp_packets_in_flight(const struct sock *sk)
+{
+	return sk->packets_out - (sk->sacked_out + sk->lost_out) + sk->retrans_out;
+}
+
+/*
+ * Sends what the write queue holds, as far as the peer's window and the congestion window go, and
+ * moves it to the retransmit queue. An sk_buff of which they have room for at least one segment, but
+ * not for all, is cut behind the last segment that fits, and the rest waits; without memory for the
+ * cut all of it waits. Where larger packets are tried (tcp_mtu_probe.h), a probe goes first, or all
+ * waits for it. Returns the number of sk_buffs sent.
  */
 static __always_inline int tcp_write_xmit(const enum skb_era era, const enum tcp_trim trim,
 					  struct sock *sk)

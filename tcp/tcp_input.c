@@ -10,6 +10,7 @@
  * control; SACKs are in tcp_sack.c.
  */
 #include "tcp/tcp.h"
+#include "tcp/tcp_mtu_probe.h"
 
 #include <errno.h>
 
@@ -73,6 +74,8 @@ static __always_inline int tcp_clean_rtx_queue(struct sock *sk, const enum skb_e
 		__skb_unlink(skb, &sk->tcp_rtx_queue);
 		tcp_wmem_free_skb(era, sk, skb);
 	}
+	if (unlikely(sk->mtup.probe_size) && !after(sk->mtup.probe_seq_end, sk->snd_una))
+		tcp_mtup_probe_success(sk);
 	return total;
 }
 

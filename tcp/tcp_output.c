@@ -4,11 +4,14 @@
  *
  * Kernel: net/ipv4/tcp_output.c, 3.4 and 6.12. What goes below TCP is a clone; the original stays
  * in the retransmit queue with nohdr set, so that the clone may write its headers into the shared
- * headroom. Left out: congestion window, Nagle, pacing, TSO deferral, MTU probing, the routing
- * cache; the TSQ tasklet (its work is tcp_tsq_handler(), for the lock holder to call).
+ * headroom. The congestion window limits what is sent the first time; who sends again (the kernel's
+ * tcp_xmit_retransmit_queue()) is above, and so is who sets the window. Left out: Nagle, pacing, TSO
+ * deferral and sizing by rate, the routing cache; the TSQ tasklet (its work is tcp_tsq_handler(), for
+ * the lock holder to call).
  */
 #include "tcp/mptcp_options.h"
 #include "tcp/tcp.h"
+#include "tcp/tcp_mtu_probe.h"
 
 #include <errno.h>
 #include <string.h>
@@ -165,15 +168,6 @@ static __always_inline int do_tcp_transmit_skb(struct sock *sk, struct sk_buff *
 	return tcp_xmit_packet(sk, skb, clone, era);
 }
 
-static __always_inline void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb,
-						    const enum skb_era era)
-{
-	sk->snd_nxt = TCP_SKB_CB(skb)->end_seq;
-	__skb_unlink(skb, &sk->sk_write_queue);
-	__skb_queue_tail(&sk->tcp_rtx_queue, skb);
-	sk->packets_out += tcp_skb_pcount(era, skb);
-}
-
 /* Asks the next completion to say that it made room. */
 static __always_inline void tcp_tsq_throttle(struct sock *sk)
 {
@@ -200,13 +194,37 @@ static __always_inline bool tcp_snd_wnd_test(const struct sock *sk, const struct
 	return !after(end_seq, sk->snd_una + sk->snd_wnd);
 }
 
-/* How many bytes of SKB to send: all of it, or the whole segments that the window takes. */
+/*
+ * How many segments the congestion window takes of SKB, the next one; 0: it waits. Since 3.18 at
+ * most half of the window goes at once, so that two packets are on their way; a FIN in a segment of
+ * its own never waited until 6.10. Kernel: tcp_cwnd_test().
+ */
+static __always_inline u32 tcp_cwnd_test(const struct sock *sk, const struct sk_buff *skb,
+					 const enum skb_era era)
+{
+	u32 in_flight = tcp_packets_in_flight(sk), cwnd = sk->snd_cwnd;
+
+	if (era < ERA_6_12 && unlikely(TCP_SKB_CB(skb)->tcp_flags & TCPHDR_FIN) &&
+	    tcp_skb_pcount(era, skb) == 1)
+		return 1;
+	if (in_flight >= cwnd)
+		return 0;
+	return era < ERA_6_1 ? cwnd - in_flight : min(max(cwnd >> 1, 1U), cwnd - in_flight);
+}
+
+/*
+ * How many bytes of SKB, which has several segments, to send: all of it, or the whole segments that
+ * the peer's window takes, and QUOTA at most.
+ */
 static __always_inline u32 tcp_mss_split_point(const struct sock *sk, const struct sk_buff *skb,
-					       u32 mss)
+					       u32 mss, u32 quota)
 {
 	u32 window = sk->snd_una + sk->snd_wnd - TCP_SKB_CB(skb)->seq;
+	u32 most = mss * min(quota, (u32)TCP_MAX_SEGS), needed = min(skb->len, window);
 
-	return skb->len <= window ? skb->len : window - window % mss;
+	if (most <= needed)
+		return most;
+	return needed == skb->len ? needed : needed - needed % mss;
 }
 
 static __always_inline int do_tcp_write_xmit(struct sock *sk, const enum skb_era era,
@@ -216,14 +234,24 @@ static __always_inline int do_tcp_write_xmit(struct sock *sk, const enum skb_era
 	struct sk_buff *skb;
 	int sent = 0;
 
-	while ((skb = skb_peek(&sk->sk_write_queue))) {
-		u32 limit;
+	if (unlikely(sk->mtup.enabled)) {
+		int probed = tcp_mtu_probe(era, trim, sk);
 
-		if (!tcp_skb_pcount(era, skb))
+		if (!probed)
+			return 0;
+		sent = probed > 0;
+	}
+	while ((skb = skb_peek(&sk->sk_write_queue))) {
+		u32 limit = mss, quota;
+
+		if (!tcp_skb_pcount(era, skb) ||
+		    (tcp_skb_pcount(era, skb) > 1 && tcp_skb_mss(era, skb) != (int)mss))
 			tcp_set_skb_tso_segs(era, trim, skb, mss);
-		if (!tcp_snd_wnd_test(sk, skb, mss))
+		quota = tcp_cwnd_test(sk, skb, era);
+		if (!quota || !tcp_snd_wnd_test(sk, skb, mss))
 			break;
-		limit = tcp_mss_split_point(sk, skb, mss);
+		if (tcp_skb_pcount(era, skb) > 1)
+			limit = tcp_mss_split_point(sk, skb, mss, quota);
 		if (unlikely(skb->len > limit) && tso_fragment(era, trim, sk, skb, limit, mss))
 			break;
 		if (tcp_transmit_skb(era, trim, sk, skb) < 0)
