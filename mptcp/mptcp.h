@@ -127,6 +127,12 @@ u32 mptcp_mss(u32 mtu, u32 option);
  */
 u32 mptcp_size_goal(u32 mtu, u32 option);
 
+/* The same from the MSS. */
+static __always_inline u32 mptcp_goal_of_mss(u32 mss)
+{
+	return max(TCP_GSO_MAX_SIZE / mss * mss, mss);
+}
+
 /*
  * --- sending (mptcp_send.c)
  * --------------------------------------------------------------------------------
@@ -175,6 +181,15 @@ u32 mptcp_size_goal(u32 mtu, u32 option);
  * autocork. 0, or -EINVAL for an MTU that leaves no payload.
  */
 int mptcp_init(struct mptcp_sock *msk, struct sock *ssk, u64 idsn, u32 mtu);
+
+/*
+ * The subflow's MSS has changed, since probes are on or found a larger MTU (tcp/tcp_mtu_probe.h): so
+ * does the size goal. The kernel works it out for each sk_buff.
+ */
+static __always_inline void mptcp_sync_mss(struct mptcp_sock *msk)
+{
+	msk->size_goal = mptcp_goal_of_mss(msk->ssk->mss_cache);
+}
 
 /* Frees every data frag and what the subflow has queued. */
 void mptcp_destroy(const enum skb_era era, struct mptcp_sock *msk);

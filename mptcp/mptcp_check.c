@@ -21,20 +21,32 @@ static bool is_probe(const struct mptcp_sock *msk, const struct mptcp_ext *map)
 	return map->frozen && map->data_len == 1 && (s64)(map->data_seq - msk->snd_una) < 0;
 }
 
-/* The bytes at both ends and in the middle of each frag are those of the stream. */
+/* The bytes at both ends and in the middle of piece NR, LEN bytes at P, are those of the stream. */
+static int check_piece(const u8 *p, u32 len, int nr, u64 data_seq, u8 (*pattern)(u64 data_seq),
+		       char *err, size_t errlen)
+{
+	const u32 at[] = { 0, len / 2, len - 1 };
+
+	for (size_t j = 0; len && j < ARRAY_SIZE(at); j++)
+		if (p[at[j]] != pattern(data_seq + at[j]))
+			return bad(err, errlen,
+				   "byte %u of frag %d is not that of data sequence %#llx", at[j],
+				   nr, (unsigned long long)(data_seq + at[j]));
+	return 0;
+}
+
+/* The head, which only an MTU probe has bytes in, and each frag. */
 static int check_bytes(const struct sk_buff *skb, u64 data_seq, u8 (*pattern)(u64 data_seq),
 		       char *err, size_t errlen)
 {
+	if (check_piece(skb->data, skb_headlen(skb), -1, data_seq, pattern, err, errlen))
+		return -1;
+	data_seq += skb_headlen(skb);
 	for (int i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
 		const skb_frag_t *f = &skb_shinfo(skb)->frags[i];
-		const u8 *p = skb_frag_address(f);
-		const u32 at[] = { 0, f->len / 2, f->len - 1 };
 
-		for (size_t j = 0; j < ARRAY_SIZE(at); j++)
-			if (p[at[j]] != pattern(data_seq + at[j]))
-				return bad(err, errlen,
-					   "byte %u of frag %d is not that of data sequence %#llx",
-					   at[j], i, (unsigned long long)(data_seq + at[j]));
+		if (check_piece(skb_frag_address(f), f->len, i, data_seq, pattern, err, errlen))
+			return -1;
 		data_seq += f->len;
 	}
 	return 0;

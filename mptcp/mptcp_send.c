@@ -332,7 +332,7 @@ u32 mptcp_size_goal(u32 mtu, u32 option)
 {
 	u32 mss = mptcp_mss(mtu, option);
 
-	return mss ? max(TCP_GSO_MAX_SIZE / mss * mss, mss) : 0;
+	return mss ? mptcp_goal_of_mss(mss) : 0;
 }
 
 int mptcp_init(struct mptcp_sock *msk, struct sock *ssk, u64 idsn, u32 mtu)

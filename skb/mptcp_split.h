@@ -10,6 +10,9 @@
  *   a clone shares it     the clone's map changes, too         the first half gets a copy
  *   map and sk_buff do    second map begins too early by       second map begins where its bytes do
  *   not begin together    what was trimmed
+ *   the map is frozen     second half's is not, or is, as      both share it, 1 RMW: others may cover
+ *                         it was before                        bytes of it, an MTU probe, and none
+ *                                                              is added to either half
  *   no memory             second half has no map, the first    -ENOMEM, nothing has changed
  *                         claims all bytes
  *   more than 16 bits     cut off                              -EINVAL, nothing has changed
@@ -55,6 +58,10 @@ static __always_inline int mptcp_skb_split_fixed(struct sk_buff *from, struct sk
 	payload = from_ext->data_len - from_ext->data_fin;
 	if (unlikely(off > payload || payload - off < to_len))
 		return -EINVAL;
+	if (unlikely(from_ext->frozen)) {
+		skb_ext_copy(to, from);
+		return 0;
+	}
 	to_ext = skb_ext_add(to, SKB_EXT_MPTCP);
 	if (unlikely(!to_ext))
 		return -ENOMEM;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random programs of writes, pushes, cuts, trims, SACK shifts, losses and retransmissions, with
- * windows and size goals that move and allocations that fail; after each step every map is looked
+ * Random programs of writes, pushes, cuts, trims, SACK shifts, losses, retransmissions and probes for
+ * a larger MTU, with windows and size goals that move and allocations that fail; after each step every map is looked
  * at. A variant that claims to be right must never
  *
  *   bare       leave bytes without a map
  *   short      leave bytes that their map does not cover
+ *   cut off    the same since the map's 16 bits do not say all of them
+ *   grown      add bytes to an sk_buff that is larger than the size goal
  *   wrong      put bytes under the number of others
  *   overlap    let two different maps cover one byte
  *   in flight  change the map of a clone that is below TCP, but for its frozen bit
@@ -15,23 +17,23 @@
  * are found. Whatever happened, in the end every byte arrives once under its number, and nothing is
  * left in memory.
  *
- * SKB_SEED replays a run, SKB_OPS sets the number of steps.
+ * SKB_SEED replays a run, SKB_OPS sets the number of steps that each variant gets.
  */
+#include "tcp/tcp_mtu_probe.h"
 #include "tests/mptcp/mptcp_harness.h"
 
 #define STEPS_A_CONNECTION 1500
 
-enum fault { BARE, SHORT, WRONG, OVERLAP, IN_FLIGHT, PEER, FAULT_NR };
+enum fault { BARE, SHORT, CUT_OFF, GROWN, WRONG, OVERLAP, IN_FLIGHT, PEER, FAULT_NR };
 
-static const char *const fault_names[] = {
-	"bare", "short", "wrong", "overlap", "in flight", "peer"
-};
+static const char *const fault_names[] = { "bare",  "short",   "cut off",   "grown",
+					   "wrong", "overlap", "in flight", "peer" };
 
 static struct rng rng;
 static u64 step_nr;
 static const char *step_name;
 static u64 found[MPTCP_VARIANT_NR][FAULT_NR];
-static u64 drained[MPTCP_VARIANT_NR];
+static u64 drained[MPTCP_VARIANT_NR], stepped[MPTCP_VARIANT_NR];
 static bool broken; /* the connection of a variant that may be wrong is */
 static struct mptcp_ext at_send[RING]; /* maps of what is in the ring */
 static u32 known_tail; /* of the ring, to where at_send[] is filled */
@@ -68,6 +70,19 @@ static bool same_but_frozen(const struct mptcp_ext *a, const struct mptcp_ext *b
 	return !memcmp(&x, &y, sizeof(x));
 }
 
+/* True if some sk_buff holds more than a map can say. */
+static bool any_beyond_16_bits(void)
+{
+	const struct sk_buff_head *queues[] = { &sk.tcp_rtx_queue, &sk.sk_write_queue };
+
+	for (size_t q = 0; q < ARRAY_SIZE(queues); q++)
+		for (struct sk_buff *skb = queues[q]->next; !skb_queue_is_end(queues[q], skb);
+		     skb = skb->next)
+			if (skb->len > MPTCP_MAX_MAP)
+				return true;
+	return false;
+}
+
 static void look(void)
 {
 	char err[200] = "";
@@ -86,7 +101,7 @@ static void look(void)
 	else if (strstr(err, "overlaps"))
 		fault(OVERLAP, err);
 	else if (strstr(err, "the map is of"))
-		fault(SHORT, err);
+		fault(any_beyond_16_bits() ? CUT_OFF : SHORT, err);
 	else if (strstr(err, "is not that of data sequence"))
 		fault(WRONG, err);
 	else
@@ -134,6 +149,30 @@ static void step_window(void)
 	static const u32 windows[] = { 0, 1420, 5000, 30000, 100000, 1 << 20 };
 
 	sk.snd_wnd = windows[rng_below(&rng, ARRAY_SIZE(windows))];
+}
+
+static void step_cwnd(void)
+{
+	static const u32 windows[] = { 1, 5, 20, 100, TCP_INFINITE_CWND, TCP_INFINITE_CWND };
+
+	sk.snd_cwnd = windows[rng_below(&rng, ARRAY_SIZE(windows))];
+}
+
+/* Probes are wanted from now on, or not; the headers are as long as those of the first MSS. */
+static void step_probe(void)
+{
+	u32 low = tcp_mss_to_mtu(&sk, sk.mss_cache);
+
+	if (sk.mtup.probe_size || !rng_below(&rng, 3))
+		sk.mtup.enabled = false;
+	else
+		tcp_mtup_init(&sk, sk.mtup.header_len, low, low + rng_below(&rng, 20000));
+	tcp_write_xmit(era, mptcp_tcp(variant), &sk);
+}
+
+static void step_probe_lost(void)
+{
+	tcp_mtup_probe_failed(&sk);
 }
 
 static void step_data_window(void)
@@ -230,7 +269,10 @@ static const struct {
 	{ "push", step_push, 4 },
 	{ "xmit", step_xmit, 4 },
 	{ "window", step_window, 3 },
+	{ "cwnd", step_cwnd, 2 },
 	{ "data window", step_data_window, 2 },
+	{ "probe", step_probe, 2 },
+	{ "probe lost", step_probe_lost, 1 },
 	{ "goal", step_goal, 1 },
 	{ "arrive", step_arrive, 12 },
 	{ "ack", step_ack, 5 },
@@ -252,6 +294,8 @@ static bool fail_sometimes(enum skb_site site)
 
 static void one_step(void)
 {
+	struct sk_buff *tail = skb_peek_tail(&sk.sk_write_queue);
+	u32 len = tail ? tail->len : 0, goal = msk.size_goal;
 	unsigned int total = 0, at;
 	size_t i = 0;
 
@@ -267,6 +311,10 @@ static void one_step(void)
 #ifdef SKB_TRACED
 	model_fail = NULL;
 #endif
+	/* Writes and pushes free nothing, but for a probe, which may eat the tail. */
+	if ((steps[i].fn == step_write || steps[i].fn == step_push) && !sk.mtup.enabled && tail &&
+	    len > goal && tail->len > len)
+		fault(GROWN, "the tail was larger than the size goal");
 	look();
 }
 
@@ -286,6 +334,7 @@ static void begin(enum mptcp_variant v)
 	sk.autocork = rng_below(&rng, 2);
 	sk.sk_sndbuf = 300000;
 	msk.sndbuf = 400000;
+	sk.mtup.header_len = 80;
 	known_tail = 0;
 	broken = false;
 }
@@ -297,6 +346,8 @@ static void drain(void)
 
 	step_name = "drain";
 	sk.snd_wnd = 1 << 30;
+	sk.snd_cwnd = TCP_INFINITE_CWND;
+	sk.mtup.enabled = false;
 	msk.wnd_end = msk.write_seq;
 	while (!broken && msk.snd_una != msk.write_seq) {
 		struct sk_buff *skb;
@@ -324,7 +375,19 @@ static void drain(void)
 		drained[variant]++;
 }
 
-#define STEPS 60000 /* enough that each fault of the posted patch is met many times */
+/* Broken connections are short: each variant gets as many steps, in as many connections as it takes. */
+static enum mptcp_variant fewest_steps(void)
+{
+	enum mptcp_variant least = MPTCP_BEFORE;
+
+	for_each_variant (v)
+		if (stepped[v] < stepped[least])
+			least = v;
+	return least;
+}
+
+#define STEPS \
+	10000 /* of each variant: enough that each fault of the posted patch is met many times */
 
 static void random_programs(void **state)
 {
@@ -335,13 +398,20 @@ static void random_programs(void **state)
 #ifdef SKB_TRACED
 	counts_start();
 #endif
-	for (unsigned int connection = 0; step_nr < ops; connection++) {
-		begin(connection % MPTCP_VARIANT_NR);
-		for (int i = 0; i < STEPS_A_CONNECTION && !broken; i++, step_nr++)
+	while (true) {
+		enum mptcp_variant v = fewest_steps();
+
+		if (stepped[v] >= ops)
+			break;
+		begin(v);
+		for (int i = 0; i < STEPS_A_CONNECTION && !broken; i++) {
 			one_step();
+			step_nr++;
+			stepped[v]++;
+		}
 		drain();
 		close_conn();
-		step_nr++;
+		stepped[v]++; /* also of a connection that was broken by its first step */
 	}
 }
 
@@ -350,8 +420,8 @@ static void known_faults(void **state)
 {
 	(void)state;
 	for_each_variant (v) {
-		printf("%-12s %6llu connections drained;", mptcp_variant_name(v),
-		       (unsigned long long)drained[v]);
+		printf("%-12s %llu steps, %llu connections drained;", mptcp_variant_name(v),
+		       (unsigned long long)stepped[v], (unsigned long long)drained[v]);
 		for (int f = 0; f < FAULT_NR; f++)
 			printf(" %s %llu", fault_names[f], (unsigned long long)found[v][f]);
 		printf("\n");
@@ -368,6 +438,8 @@ static void known_faults(void **state)
 		/* Begun too early after a trim: as many bytes are missing at the end. */
 		assert_true(found[v][SHORT] > 0);
 	}
+	assert_true(found[MPTCP_POSTED][CUT_OFF] > 0); /* a length of 17 bits */
+	assert_true(found[MPTCP_POSTED][GROWN] > 0); /* a room below 0, taken for 4 billion */
 #ifdef SKB_TRACED
 	assert_true(found[MPTCP_SPLIT][BARE] + found[MPTCP_POSTED][BARE] > 0); /* no memory */
 #endif
