@@ -44,6 +44,10 @@ class Defer:
         """The patch itself; what followed it on request."""
         return everything or variant in cls.default_variants
 
+    @staticmethod
+    def most_pairs(parameters, everything):
+        return None
+
 
 def medians(answers):
     """Of each number of the answers' reports; None without one."""

@@ -1,49 +1,104 @@
 # SPDX-License-Identifier: MIT
 """The mptcp experiment: its cells, and what its costs say about the published claim."""
 
+import csv
+import math
+import re
+
+from .errors import UserError
+from .tree import repo_root
+
 # The claim: netperf over loopback, one run a side, so that there is no interval around it.
 CLAIM_MBIT = (24414.86, 28357.69)
 CLAIM_SKB_BYTES = (32728, 65160)  # what sk_buffs hold before and after if data never ends
 SIZE = 65536
 
 
+FEW = 12  # pairs of a cell that stands beside the main one: enough for an interval, not for a narrow one
+TWO_SKBS = {1500: 90, 9000: 14, 65536: 2}  # segments that two full sk_buffs are, by MTU
+# What --suite full takes of this operation beside its default cases.
+SIZES = {"mptcp/stream": {"mtu": (1500, 9000, 65536), "backlog": (0, 3, 15, 63, 254)}}
+
+
 class Mptcp:
-    """A stream of netperf's writes over one subflow of a loopback, before the patch and with it or a part of it."""
+    """A stream of netperf's writes over one subflow, before the patch and with it or a part of it.
+
+    stream: a backlog that is given; saturated: the one that a full send buffer makes, where each part is shown alone.
+    """
 
     id = "mptcp"
     form = "stream"
+    saturated = "saturated"
     binary = "bench_mptcp"
     claim = "24414.86 to 28357.69 Mbit/s, netperf over loopback; one run a side, no interval"
     source = "mptcp: let MPTCP create max size skbs, patch posted in 2020"
     baseline = "before"
-    variants = ("merged", "posted", "split_fixed", "size_bias", "psh", "split")
+    variants = ("merged", "size_bias", "psh", "split", "posted", "split_fixed")
     eras = ("6.1", "6.12")  # no kernel before has MPTCP
     metric = "cpu_ns_per_64KB"
     unit = "ns/64KB"
     better = "lower"
-    backlogs = (0, 3, 15, 63)
     mtus = (65536, 1500, 9000)
-    ablation = 15  # the backlog at which every part is compared
+    main = 15  # the backlog that gets as many pairs as time allows
+    backlogs = (0, 3, main, 63)
+    sndbuf_kb = 512
 
-    @staticmethod
-    def case(era, variant, parameters):
-        return (f"mptcp/stream/era:{era}/variant:{variant}/mtu:{parameters['mtu']}/backlog:{parameters['backlog']}/"
-                f"where:msk/alloc:{parameters['alloc']}")
+    @classmethod
+    def case(cls, era, variant, parameters):
+        mtu = parameters["mtu"]
+        start = f"mptcp/{parameters['form']}/era:{era}/variant:{variant}/mtu:{mtu}"
+        how = f"cwnd:{TWO_SKBS[mtu]}/sndbuf:{cls.sndbuf_kb}" if parameters["form"] == cls.saturated else \
+            f"backlog:{parameters['backlog']}/where:msk"
+        return f"{start}/{how}/alloc:{parameters['alloc']}"
 
     @classmethod
     def grid(cls, frags, cpus, everything):
         """Parameters of the cells; none if sk_buffs of one number of FRAGS are asked for, which these have not."""
         if frags is not None:
             return []
-        sizes = [(mtu, backlog) for mtu in cls.mtus for backlog in cls.backlogs] if everything else \
-            [(cls.mtus[0], cls.ablation)]
-        return [{"form": cls.form, "mtu": mtu, "backlog": backlog, "alloc": "slub"} for mtu, backlog in sizes]
+        mtus, backlogs = (cls.mtus, SIZES["mptcp/stream"]["backlog"]) if everything else (cls.mtus[:1], cls.backlogs)
+        cells = [{"form": cls.form, "mtu": mtu, "backlog": backlog, "alloc": "slub"}
+                 for mtu in mtus for backlog in backlogs]
+        return cells + [{"form": cls.saturated, "mtu": cls.mtus[0], "alloc": "slub"}]
 
     @classmethod
     def wanted(cls, variant, parameters, everything):
-        """What became of the patch is compared at each size, the posted form and the parts at one."""
-        return variant == "merged" or everything and parameters["mtu"] == cls.mtus[0] and \
-            parameters["backlog"] == cls.ablation
+        """What became of the patch is compared everywhere, the posted form and the parts where data never ends."""
+        return variant == "merged" or parameters["form"] == cls.saturated
+
+    @classmethod
+    def most_pairs(cls, parameters, everything):
+        return None if everything or parameters.get("backlog") == cls.main else FEW
+
+
+def kernel_sizes():
+    """[(release, MTU, mean bytes of an sk_buff)] of the kernels' own MPTCP sockets, as `oracle --budget` stored them:
+    the same writes, a full send buffer."""
+    shapes = {"mptcp-16k": 65536, "mptcp-16k-mtu1500": 1500}
+    found = []
+    for path in sorted((repo_root() / "results" / "kernel").glob("budget-*.csv"), key=lambda path: natural(path.name)):
+        with open(path, encoding="utf-8", newline="") as source:
+            for number, line in enumerate(csv.reader(source), 1):
+                if len(line) != 3:
+                    raise UserError(f"{path}:{number}: not 3 columns")
+                if line[0] in shapes and line[1] == "mean_skb_bytes":
+                    found.append((path.stem[len("budget-"):], shapes[line[0]], positive(line[2], f"{path}:{number}")))
+    return found
+
+
+def natural(name):
+    """A key that sorts 6.2 before 6.12."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def positive(text, where):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UserError(f"{where}: '{text}' is no size")
+    return value
 
 
 def claimed():
@@ -54,25 +109,39 @@ def claimed():
 
 
 def points(experiments):
-    """(sk_buffs, ns) for 64 KB of each side of EXPERIMENTS that was measured."""
-    found = {}
+    """[(sk_buffs, their number less than before, ns, ns less than before, pairs)] for 64 KB, of each of EXPERIMENTS
+    that was measured: what is before is the baseline."""
+    found = []
     for entry in experiments:
-        for side, value, report in (("baseline", entry["baseline_value"], entry["report"]),
-                                    ("variant", entry["variant_value"], entry.get("variant_report"))):
-            if value is not None and report and "skbs_per_mb" in report:
-                found.setdefault(entry["cases"][side], (report["skbs_per_mb"] * SIZE / 1e6, value["median"]))
-    return list(found.values())
+        reports = entry["report"], entry.get("variant_report")
+        if entry["difference"] is None or entry["baseline_value"] is None or \
+                not all(report and "skbs_per_mb" in report for report in reports):
+            continue
+        before, after = (report["skbs_per_mb"] * SIZE / 1e6 for report in reports)
+        found.append((before, before - after, entry["baseline_value"]["median"], -entry["difference"]["median"],
+                      entry["pairs"]))
+    return found
 
 
-def fit(pairs):
-    """Least squares of ns = a * sk_buffs + b * bytes over (sk_buffs, ns) for 64 KB.
+class Costs:
+    """per_skb: ns; per_byte, lowest and highest: ns of a byte, over all points and at the cheapest and dearest of them;
+    off: the largest share of a point's ns that its difference is off."""
 
-    Returns a, b and the largest residual as a share of its point; None where sizes do not differ by a tenth.
+    def __init__(self, per_skb, per_byte, off):
+        self.per_skb, self.off = per_skb, off
+        self.per_byte, self.lowest, self.highest = sum(per_byte) / len(per_byte), min(per_byte), max(per_byte)
+
+
+def fit(found):
+    """Least squares of ns = sk_buffs * per_skb + bytes * per_byte over points().
+
+    What an sk_buff costs comes from the differences of pairs alone, weighted by their number: what a larger backlog
+    costs in the caches is the same on both sides of a pair, and would else count as a property of sizes. None where no
+    two sides differ by a tenth of their sk_buffs.
     """
-    if len(pairs) < 2 or max(x for x, _ in pairs) < 1.1 * min(x for x, _ in pairs):
+    if not any(abs(fewer) > 0.1 * before for before, fewer, _, _, _ in found):
         return None
-    mean_x = sum(x for x, _ in pairs) / len(pairs)
-    mean_y = sum(y for _, y in pairs) / len(pairs)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
-    level = mean_y - slope * mean_x
-    return slope, level / SIZE, max(abs(level + slope * x - y) / y for x, y in pairs)
+    per_skb = sum(pairs * fewer * less for _, fewer, _, less, pairs in found) / \
+        sum(pairs * fewer ** 2 for _, fewer, _, _, pairs in found)
+    return Costs(per_skb, [(ns - per_skb * before) / SIZE for before, _, ns, _, _ in found],
+                 max(abs(less - per_skb * fewer) / ns for _, fewer, ns, less, _ in found))

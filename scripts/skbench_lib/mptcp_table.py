@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: MIT
 """What `run` prints of the mptcp experiment."""
 
-from . import mptcp_experiment, stats
-from .table import both_ends, difference, number, percent, plural, row, wide, with_interval, wrapped
+from . import benchbin, mptcp_experiment
+from .mptcp_experiment import Mptcp
+from .table import (both_ends, cell_lines, change, difference, judged, number, plural, row, why_not, with_interval,
+                    wrapped)
 
 # mtu, backlog, variant, ns/64KB, against, verdict, bytes of an sk_buff, share of the goal
-WIDTHS = (-5, -4, 11, -11, 20, 12, -5, -4)
+WIDTHS = (-5, -4, 11, -11, 20, 12, -5, -6)
+NOTE = ("wait: writes that wait when another one comes; CPU time of sender, receiver and both copies; skb: bytes in one, of "
+        "the size goal that follows from the MTU")
+# variant, bytes of an sk_buff, share of the goal; a MB: sk_buffs, maps, bytes of maps; Mbit/s, against
+PART_WIDTHS = (11, -6, -6, -5, -5, -5, -7, 28)
+
+PART_NOTE = ("skbs, maps and their bytes on the wire: a MB of payload; Mbit/s: of CPU time; n: pairs. Sizes are counted, "
+             "times of few pairs a hint.")
 
 
 def block(ours):
-    """The rows of the experiment, then what its costs say; nothing if it was not run."""
-    entries = [entry for entry in ours["experiments"] if entry["experiment"] == mptcp_experiment.Mptcp.id]
+    """The rows of the experiment, each part alone, then what its costs say; nothing if it was not run."""
+    entries = [entry for entry in ours["experiments"] if entry["experiment"] == Mptcp.id]
     if not entries:
         return []
     first = entries[0]
@@ -18,62 +27,100 @@ def block(ours):
     lines += both_ends("mptcp  writes of 16384 bytes over one subflow", f"era {first['era']}, "
                        f"{first['parameters']['alloc']}")
     lines += wrapped(f"claim  {first['claim']}", "       ")
-    lines += row(["mtu", "wait", "variant", "ns/64KB", f"against {first['baseline']}", "verdict", "skb", "fill"],
-                 WIDTHS)
-    shown = set()
-    for entry in entries:
-        lines += entry_rows(entry, shown)
-    lines += wrapped("wait: writes that wait when another one comes; CPU time of sender, receiver and both copies; skb: "
-                     "bytes in one, of the size goal that follows from the MTU", "")
-    return lines + cost_lines(entries)
+    given = [entry for entry in entries if entry["parameters"]["form"] == Mptcp.form]
+    if given:
+        lines += row(["mtu", "wait", "variant", "ns/64KB", f"against {first['baseline']}", "verdict", "skb", "fill"],
+                     WIDTHS)
+        shown = set()
+        for entry in given:
+            lines += entry_rows(entry, shown)
+        lines += wrapped(NOTE, "")
+    lines += part_rows([entry for entry in entries if entry["parameters"]["form"] == Mptcp.saturated])
+    return lines + kernel_lines() + (cost_lines(given) if given else [])
+
+
+def sides(entry):
+    """(side, value, report) of both sides of a cell."""
+    return (("baseline", entry["baseline_value"], entry["report"]),
+            ("variant", entry["variant_value"], entry.get("variant_report")))
+
+
+def figure(report, key, form="{:.0f}", scale=1):
+    return form.format(report[key] * scale) if report and key in report else "?"
 
 
 def entry_rows(entry, shown):
     params = entry["parameters"]
     lines = []
-    for side, value, report in (("baseline", entry["baseline_value"], entry["report"]),
-                                ("variant", entry["variant_value"], entry.get("variant_report"))):
+    for side, value, report in sides(entry):
         if entry["cases"][side] in shown:
             continue
         shown.add(entry["cases"][side])
         against = verdict = ""
         if side == "variant":
-            against = difference(entry["difference"])
-            verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
-        size, fill = ((f"{report['skb_bytes']:.0f}", f"{report['goal_fill'] * 100:.0f} %")
-                      if report and "skb_bytes" in report else ("?", "?"))
+            against, verdict = difference(entry["difference"]), judged(entry)
         lines += row([str(params["mtu"]), str(params["backlog"]), entry[side], with_interval(value), against, verdict,
-                      size, fill], WIDTHS)
-    if entry["status"] != "ok":
-        lines += wrapped(f"      {entry['reason']}", "")
-    elif entry["ratio"] is None:
-        lines += wrapped("      not measured: the run ended before its first pair", "")
-    elif entry["lo"] is None:
-        lines += wrapped(f"      {percent(entry['ratio'])} % of {entry['baseline']}'s time, "
-                         f"{plural(entry['pairs'], 'pair')}: no interval below {stats.MIN_PAIRS}", "")
-    else:
-        lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] of "
-                         f"{entry['baseline']}'s CPU time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
-    return lines
+                      figure(report, "skb_bytes"), figure(report, "goal_fill", "{:.1f}%", 100)], WIDTHS)
+    return lines + cell_lines(entry, f"{entry['baseline']}'s CPU time")
+
+
+def part_rows(entries):
+    """Each part of the patch alone, and what came of it, where data never ends."""
+    if not entries:
+        return []
+    keys = benchbin.split_name(entries[0]["case"])[1]
+    lines = wrapped(f"each part alone, MTU {keys['mtu']}, data that never ends: {keys['sndbuf']} KB of send buffer, "
+                    f"{keys['cwnd']} segments on their way", "")
+    lines += row(["variant", "skb", "fill", "skbs", "maps", "bytes", "Mbit/s", f"ns/64KB against {entries[0]['baseline']}"],
+                 PART_WIDTHS)
+    shown = set()
+    for entry in entries:
+        for side, value, report in sides(entry):
+            if entry["cases"][side] in shown:
+                continue
+            shown.add(entry["cases"][side])
+            rate = number(mptcp_experiment.SIZE * 8e3 / value["median"]) if value and value["median"] else "?"
+            against = ""
+            if side == "variant":
+                against = f"{change(entry)} n={entry['pairs']}" if entry["status"] == "ok" and entry["ratio"] is not None \
+                    else "unmeasured"
+            lines += row([entry[side], figure(report, "skb_bytes"), figure(report, "goal_fill", "{:.1f}%", 100),
+                          figure(report, "skbs_per_mb", "{:.1f}"), figure(report, "maps_per_mb", "{:.1f}"),
+                          figure(report, "map_bytes_per_mb"), rate, against], PART_WIDTHS)
+        if why_not(entry):
+            lines += wrapped(f"      {why_not(entry)}", "")
+    return lines + wrapped(PART_NOTE, "")
+
+
+def kernel_lines():
+    """What sk_buffs a real kernel's sockets make of the same writes."""
+    sizes = mptcp_experiment.kernel_sizes()
+    if not sizes:
+        return wrapped("no kernel's sizes are stored beside them: scripts/skbench oracle --budget", "")
+    by_mtu = {}
+    for release, mtu, size in sizes:
+        by_mtu.setdefault(mtu, []).append(f"{size:.0f} bytes ({release})")
+    return wrapped("a kernel's MPTCP sockets, same writes, full send buffer: skbs of " + "; ".join(
+        f"{', '.join(texts)} at MTU {mtu}" for mtu, texts in by_mtu.items()), "")
 
 
 def cost_lines(entries):
     """What an sk_buff and a byte cost here, beside what the claim implies."""
-    mtu = mptcp_experiment.Mptcp.mtus[0]
-    pairs = mptcp_experiment.points([entry for entry in entries if entry["parameters"]["mtu"] == mtu])
+    mtu = Mptcp.mtus[0]
+    found = mptcp_experiment.points([entry for entry in entries if entry["parameters"]["mtu"] == mtu])
     per_skb, per_byte = mptcp_experiment.claimed()
     claim = f"the claim implies {number(per_skb / 1000)} us and {per_byte:.3f} ns"
-    fitted = mptcp_experiment.fit(pairs)
-    if fitted is None:
+    costs = mptcp_experiment.fit(found)
+    if costs is None:
         return wrapped(f"{claim} for an sk_buff and a byte; sizes here do not differ enough to say", "  ")
-    # A line through two points leaves nothing over.
-    off = f", at most {number(fitted[2] * 100)} % off" if len(pairs) > 2 else ""
-    text = (f"buffers and copies: {number(fitted[0])} ns an sk_buff and {fitted[1]:.3f} ns a byte at MTU {mtu} "
-            f"({len(pairs)} points{off}); {claim}, if skbs were of just "
+    off = f", at most {number(costs.off * 100)} % off" if len(found) > 1 else ""
+    spread = f" ({costs.lowest:.3f} to {costs.highest:.3f})" if len(found) > 1 else ""
+    text = (f"buffers and copies: {number(costs.per_skb)} ns an sk_buff and {costs.per_byte:.3f} ns a byte{spread}, "
+            f"fitted over {plural(len(found), 'backlog')} at MTU {mtu}{off}; {claim}, if skbs were of just "
             f"{' and '.join(str(size) for size in mptcp_experiment.CLAIM_SKB_BYTES)} bytes: ")
-    if fitted[0] > 0:
-        text += (f"buffers are {number(fitted[0] / per_skb * 100)} % of what an sk_buff cost there, the rest lies above "
-                 "and below them")
+    if costs.per_skb > 0:
+        text += (f"buffers are {number(costs.per_skb / per_skb * 100)} % of what an sk_buff cost there, the rest lies "
+                 "above and below them")
     else:
         text += "here an sk_buff more cannot be told from none"
     return wrapped(text, "  ")

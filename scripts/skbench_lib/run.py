@@ -14,7 +14,7 @@ from pathlib import Path
 from . import (benchbin, build, counters, defer, duet, files, fingerprint, icounts, placement, results, scaling, scaling_table, stats,
                stored, sweep, table)
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, WORSE, UserError
-from .mptcp_experiment import Mptcp
+from .mptcp_experiment import SIZES, Mptcp
 from .options import expression, integer, one_of, seconds
 
 SUITES = ("headline", "quick", "full")
@@ -68,6 +68,11 @@ class Trim:
     def wanted(variant, parameters, everything):
         """Whether VARIANT is compared at PARAMETERS."""
         return True
+
+    @staticmethod
+    def most_pairs(parameters, everything):
+        """Pairs that a cell gets at most; None: as many as time allows."""
+        return None
 
 
 class TrimLink(Trim):
@@ -307,8 +312,9 @@ class Request:
 class HeadlineCell:
     """A cell of an experiment, and the duet that measures it."""
 
-    def __init__(self, experiment, era, variant, parameters):
+    def __init__(self, experiment, era, variant, parameters, most_pairs):
         self.experiment, self.era, self.variant, self.parameters = experiment, era, variant, parameters
+        self.most_pairs = most_pairs or HEADLINE_MAX_PAIRS
         self.names = {"baseline": experiment.case(era, experiment.baseline, parameters),
                       "variant": experiment.case(era, variant, parameters)}
         self.key = re.sub(r"/variant:[^/]*", "", self.names["baseline"])
@@ -319,7 +325,7 @@ def headline_cells(request, cpus):
     """The cells that the request selects. CPUS: how many CPUs there are to use."""
     era = request.era or DEFAULT_ERA
     chosen = request.frags is not None or bool(request.filter_text)
-    cells = [HeadlineCell(experiment, era, variant, parameters)
+    cells = [HeadlineCell(experiment, era, variant, parameters, experiment.most_pairs(parameters, chosen))
              for experiment in EXPERIMENTS if era in experiment.eras
              for variant in experiment.variants if request.variant in (None, variant)
              for parameters in experiment.grid(request.frags, cpus, chosen)
@@ -341,6 +347,9 @@ def survey_cells(request, binaries):
             selected = [case for case in operation["cases"] if request.filter.search(case)]
             if request.sweep:
                 selected = request.sweep.cases({**operation, "cases": selected}) if selected else []
+            elif request.suite == "full":
+                selected = [case for case in sweep.product(operation["cases"], SIZES.get(operation["name"], {}))
+                            if request.filter.search(case)]
             for case in selected:
                 keys = benchbin.split_name(case)[1]
                 wanted = (("era", request.era), ("variant", request.variant), ("frags", request.frags))
@@ -601,7 +610,7 @@ def run_headline(request, directory, binaries):
         entry.cell = duet.Cell(entry.key, duet.Side(binary, entry.names["baseline"], entry.experiment.baseline),
                                duet.Side(binary, entry.names["variant"], entry.variant), None,
                                margin=stats.HEADLINE_MARGIN, target=stats.HEADLINE_HALF_WIDTH, strict=True,
-                               max_pairs=HEADLINE_MAX_PAIRS)
+                               max_pairs=entry.most_pairs)
         try:
             for name in entry.names.values():
                 if name not in ledger:

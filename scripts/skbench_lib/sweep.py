@@ -13,6 +13,13 @@ DEFAULT_MAX_SKB_FRAGS = 17
 COLUMNS = ["case", "key", "value", "unit", "ns_per_op", "lo", "hi", "processes", "bytes_per_op", "status"]
 
 
+def product(cases, sizes):
+    """CASES with each key of SIZES, {key: values}, at each of its values; each case once."""
+    for key, values in sizes.items():
+        cases = [re.sub(rf"/{key}:[^/]*", f"/{key}:{value}", case) for case in cases for value in values]
+    return list(dict.fromkeys(cases))
+
+
 class Sweep:
     """The argument of --sweep: a key and a range of integers."""
 

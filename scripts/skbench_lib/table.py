@@ -207,25 +207,43 @@ def trim_rows(experiments, ledgers):
             ledger = ledgers.get(entry["cases"][side])
             against = verdict = ""
             if side == "variant":
-                against, verdict = difference(entry["difference"]), entry["verdict"]
-                if entry["status"] != "ok":
-                    verdict = "unmeasured"
+                against, verdict = difference(entry["difference"]), judged(entry)
             lines += row([str(params["frags"]), name, with_interval(value), against, verdict,
                           counts(ledger, ALONE, ("page_get", "page_put", "obj_alloc")),
                           counts(ledger, LIFE, ("rmw",)) + "/" + counts(ledger, ALONE, ("shared_stores",))],
                          TRIM_WIDTHS)
-        if entry["status"] != "ok":
-            lines += wrapped(f"      {entry['reason']}", "")
-        elif entry["ratio"] is None:
-            lines += wrapped("      not measured: the run ended before its first pair", "")
-        elif entry["lo"] is None:
-            lines += wrapped(f"      {percent(entry['ratio'])} % of {entry['baseline']}'s time, "
-                             f"{plural(entry['pairs'], 'pair')}: no interval below {stats.MIN_PAIRS}", "")
-        else:
-            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] "
-                             f"of {entry['baseline']}'s busy time, {plural(entry['pairs'], 'pair')}"
-                             f"{wide(entry)}", "")
+        lines += cell_lines(entry, f"{entry['baseline']}'s busy time")
     return lines
+
+
+def judged(entry):
+    """The verdict of a cell as the table has it."""
+    return entry["verdict"] if entry["status"] == "ok" else "unmeasured"
+
+
+def change(entry):
+    """The ratio of a cell that has one, with its interval if there is one: "-6.21 % [-7.10, -5.30]"."""
+    text = f"{percent(entry['ratio'])} %"
+    return text if entry["lo"] is None else f"{text} [{percent(entry['lo'])}, {percent(entry['hi'])}]"
+
+
+def why_not(entry):
+    """Why a cell has no ratio or no interval; an empty text if it has both."""
+    if entry["status"] != "ok":
+        return entry["reason"] or "unmeasured"
+    if entry["ratio"] is None:
+        return "not measured: the run ended before its first pair"
+    return f"no interval below {stats.MIN_PAIRS}" if entry["lo"] is None else ""
+
+
+def cell_lines(entry, whole):
+    """What stands below a headline cell, in every block: the ratio, its interval and how many pairs, or why not.
+    WHOLE is what the ratio is of, as in "eager's busy time"."""
+    reason = why_not(entry)
+    if entry["status"] != "ok" or entry["ratio"] is None:
+        return wrapped(f"      {reason}", "")
+    return wrapped(f"      = {change(entry)} of {whole}, {plural(entry['pairs'], 'pair')}"
+                   f"{f': {reason}' if reason else wide(entry)}", "")
 
 
 def wide(entry):
@@ -298,14 +316,9 @@ def link_rows(entries):
         races = f"{number(report['race_share'] * 100)} %" if "race_share" in report else "?"
         lines += row([entry["parameters"]["point"], window, races, entry["baseline"],
                       with_interval(entry["baseline_value"]), "", ""], LINK_WIDTHS)
-        verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
         lines += row(["", "", "", entry["variant"], with_interval(entry["variant_value"]),
-                      difference(entry["difference"]), verdict], LINK_WIDTHS)
-        if entry["status"] != "ok":
-            lines += wrapped(f"      {entry['reason']}", "")
-        elif entry["lo"] is not None:
-            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] "
-                             f"of the path's CPU time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
+                      difference(entry["difference"]), judged(entry)], LINK_WIDTHS)
+        lines += cell_lines(entry, "the path's CPU time")
     return lines
 
 
@@ -365,16 +378,12 @@ def defer_block(ours):
             against = verdict = ""
             if side == "variant":
                 against = difference(defer.packet_ns(entry["difference"], report))
-                verdict = entry["verdict"] if entry["status"] == "ok" else "unmeasured"
+                verdict = judged(entry)
             lines += row(["" if shown == shape else shape, entry[side], with_interval(defer.packet_us(value, report)), against,
                           verdict, counts(ledgers.get(entry["cases"][side]), ("eat",), ("page_put",)),
                           lock_sites(report)], DEFER_WIDTHS)
             shown = shape
-        if entry["status"] != "ok":
-            lines += wrapped(f"      {entry['reason']}", "")
-        elif entry["lo"] is not None:
-            lines += wrapped(f"      = {percent(entry['ratio'])} % [{percent(entry['lo'])}, {percent(entry['hi'])}] of "
-                             f"{entry['baseline']}'s time, {plural(entry['pairs'], 'pair')}{wide(entry)}", "")
+        lines += cell_lines(entry, f"{entry['baseline']}'s time")
     return lines + wrapped(DEFER_NOTE, "")
 
 

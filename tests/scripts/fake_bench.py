@@ -63,7 +63,7 @@ def sample(case, flags):
     answer = {"schema": "skbench-sample-1", "name": case, "n": int(flags["n"]),
               "batches": int(flags.get("batches", 100)), "kept": 90, "status": "ok", "reason": None, "unit": "ns",
               "roles": [{"name": "ack", "cpu": 0, "busy_p33": 1.0, "wait_p33": 0.0}],
-              "bytes_per_op": 65160 if "/trim/" in case else 65536 if "/stream/" in case else 0, "allocator": "slub", "backing": "4k", "bound": False,
+              "bytes_per_op": 65160 if "/trim/" in case else 65536 if case.startswith("mptcp/") else 0, "allocator": "slub", "backing": "4k", "bound": False,
               "cpus": [0], "inject": float(flags.get("inject", 0)), "env_pad": len(os.environ.get("SKB_PAD", ""))}
     if kind == "crash":
         os.abort()
@@ -95,7 +95,7 @@ def sample(case, flags):
                                                  for i in range(threads)])
     rng = random.Random(PLAN["seed"] * 1000003 + number)
     value = PLAN["value"] * math.exp(rng.gauss(0, PLAN["sigma"]) + PLAN["drift"] * number)
-    if re.search("variant:(offset_ack|merged)", case):
+    if re.search("variant:(offset_ack|merged|size_bias|posted|split_fixed)", case):
         value *= PLAN["factor"]
     value *= 1 + float(flags.get("inject", 0)) / 100
     for clock in ("wall", "busy", "cpu"):
@@ -105,11 +105,11 @@ def sample(case, flags):
         answer.update(value="whole.cpu", whole={"wall": value * 1.5, "cpu": value, "busy": value * 1.5},
                       report={"race_share": 1.0, "window_us": 110.34})
         answer["busy"] = quantiles(value * 7)  # not what counts
-    if "mptcp/stream" in case:
-        size = 32768.0 if "variant:merged" in case else 16384.0
+    if case.startswith("mptcp/"):
+        size = 32768.0 if re.search("variant:(size_bias|posted|merged|split_fixed)", case) else 16384.0
         answer.update(value="whole.cpu", whole={"wall": value, "cpu": value, "busy": value},
                       report={"size_goal": 65455.0, "skb_bytes": size, "goal_fill": size / 65455,
-                              "skbs_per_mb": 1e6 / size})
+                              "skbs_per_mb": 1e6 / size, "maps_per_mb": 1e6 / size, "map_bytes_per_mb": 28e6 / size})
     if case.startswith("tcp/defer"):
         if "variant:inline" not in case:
             value *= PLAN["factor"]
@@ -129,7 +129,7 @@ def sample(case, flags):
 
 
 def ledger(case):
-    if "mptcp/stream" in case:
+    if case.startswith("mptcp/"):
         return {"name": case, "rows": [{"phase": "send", "page_get": 3, "rmw": 6}]}
     if case.startswith("tcp/defer"):
         return {"name": case, "rows": [{"phase": "eat", "page_put": 45 * ("variant:inline" in case), "rmw": 1}]}

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The mptcp experiment of run: cells, the fit of its costs, the table."""
 
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
 import support  # noqa: F401: the path to skbench_lib
-from skbench_lib import mptcp_experiment, mptcp_table, table
+from skbench_lib import mptcp_experiment, mptcp_table, stats, sweep, table
+from skbench_lib.errors import UserError
 from skbench_lib.mptcp_experiment import Mptcp
 
 
@@ -24,20 +28,60 @@ def entry(variant, backlog, before, after, mtu=65536, **changes):
             "ratio": after[0] / before[0], "lo": 0.9, "hi": 0.95, "pairs": 20, "target_half_width": 0.003, **changes}
 
 
+def saturated(variant, before, after, **changes):
+    """The same where data never ends."""
+    made = entry(variant, None, before, after, **changes)
+    parameters = {"form": "saturated", "mtu": 65536, "alloc": "slub"}
+    names = {side: Mptcp.case("6.12", name, parameters) for side, name in (("baseline", "before"), ("variant", variant))}
+    for side in ("report", "variant_report"):
+        if made[side]:
+            made[side].update(maps_per_mb=made[side]["skbs_per_mb"], map_bytes_per_mb=28 * made[side]["skbs_per_mb"])
+    return {**made, "parameters": parameters, "cases": names, "case": names["baseline"]}
+
+
 class Cells(unittest.TestCase):
     def test_default(self):
         cells = Mptcp.grid(None, 2, False)
-        self.assertEqual([(c["mtu"], c["backlog"]) for c in cells], [(65536, 15)])
+        self.assertEqual([(c["form"], c["mtu"], c.get("backlog")) for c in cells],
+                         [("stream", 65536, 0), ("stream", 65536, 3), ("stream", 65536, 15), ("stream", 65536, 63),
+                          ("saturated", 65536, None)])
         self.assertEqual([v for v in Mptcp.variants if Mptcp.wanted(v, cells[0], False)], ["merged"])
+        self.assertEqual([v for v in Mptcp.variants if Mptcp.wanted(v, cells[-1], False)], list(Mptcp.variants))
+        self.assertEqual(set(Mptcp.variants) | {Mptcp.baseline},
+                         {"before", "size_bias", "psh", "split", "posted", "merged", "split_fixed"})
         self.assertEqual(Mptcp.grid(17, 2, False), [])
 
     def test_everything(self):
         cells = Mptcp.grid(None, 1, True)
-        self.assertEqual(len(cells), 12)
-        parts = [(v, c["mtu"], c["backlog"]) for v in Mptcp.variants for c in cells
-                 if v != "merged" and Mptcp.wanted(v, c, True)]
-        self.assertEqual(parts, [(v, 65536, 15) for v in Mptcp.variants if v != "merged"])
+        self.assertEqual(sorted({(c["mtu"], c["backlog"]) for c in cells if c["form"] == "stream"}),
+                         [(mtu, backlog) for mtu in (1500, 9000, 65536) for backlog in (0, 3, 15, 63, 254)])
+        parts = [(v, c["form"]) for v in Mptcp.variants for c in cells if v != "merged" and Mptcp.wanted(v, c, True)]
+        self.assertEqual(parts, [(v, "saturated") for v in Mptcp.variants if v != "merged"])
         self.assertTrue(all(Mptcp.wanted("merged", c, True) for c in cells))
+
+    def test_few_pairs(self):
+        """Without a selection only the main cell gets all the time that there is; the others enough for an interval."""
+        cells = Mptcp.grid(None, 2, False)
+        most = [Mptcp.most_pairs(cell, False) for cell in cells]
+        self.assertEqual([cells[i]["backlog"] for i, pairs in enumerate(most) if pairs is None], [Mptcp.main])
+        self.assertGreaterEqual(mptcp_experiment.FEW, stats.MIN_PAIRS)
+        self.assertEqual({Mptcp.most_pairs(cell, True) for cell in cells}, {None})
+
+    def test_names(self):
+        self.assertEqual(Mptcp.case("6.1", "psh", {"form": "stream", "mtu": 1500, "backlog": 3, "alloc": "slub"}),
+                         "mptcp/stream/era:6.1/variant:psh/mtu:1500/backlog:3/where:msk/alloc:slub")
+        self.assertEqual(Mptcp.case("6.12", "psh", {"form": "saturated", "mtu": 65536, "alloc": "slub"}),
+                         "mptcp/saturated/era:6.12/variant:psh/mtu:65536/cwnd:2/sndbuf:512/alloc:slub")
+
+    def test_full_suite(self):
+        """Every MTU with every backlog, each once, whatever the default cases are."""
+        cases = [f"mptcp/stream/era:6.12/variant:{v}/mtu:{m}/backlog:{b}/where:msk/alloc:slub"
+                 for v in ("before", "merged") for m in (1500, 65536) for b in (0, 15)]
+        found = sweep.product(cases, mptcp_experiment.SIZES["mptcp/stream"])
+        self.assertEqual(len(found), 2 * 3 * 5)
+        self.assertEqual(len(set(found)), len(found))
+        self.assertIn("mptcp/stream/era:6.12/variant:merged/mtu:9000/backlog:254/where:msk/alloc:slub", found)
+        self.assertEqual(sweep.product(cases, {}), cases)
 
 
 class Costs(unittest.TestCase):
@@ -48,24 +92,74 @@ class Costs(unittest.TestCase):
         self.assertAlmostEqual(per_byte, 0.2361, delta=0.0001)
 
     def test_fit(self):
-        slope, per_byte, worst = mptcp_experiment.fit([(x, 1500 + 120 * x) for x in (1, 2, 3, 4)])
-        self.assertAlmostEqual(slope, 120)
-        self.assertAlmostEqual(per_byte * 65536, 1500)
-        self.assertAlmostEqual(worst, 0)
-        self.assertAlmostEqual(mptcp_experiment.fit([(1, 100), (2, 230), (3, 300)])[2], 0.1)
+        """120 ns an sk_buff; a byte costs more where more of them wait."""
+        levels = (1500, 1500, 1800)
+        found = [(x, fewer, level + 120 * x, 120 * fewer, 12)
+                 for (x, fewer), level in zip(((4, 0), (3, 1), (2, 1)), levels)]
+        costs = mptcp_experiment.fit(found)
+        self.assertAlmostEqual(costs.per_skb, 120)
+        self.assertAlmostEqual(costs.per_byte * 65536, 1600)
+        self.assertAlmostEqual(costs.lowest * 65536, 1500)
+        self.assertAlmostEqual(costs.highest * 65536, 1800)
+        self.assertAlmostEqual(costs.off, 0)
+
+    def test_weights(self):
+        """A difference from 90 pairs counts nine times one from 10."""
+        costs = mptcp_experiment.fit([(2, 1, 1000, 100, 90), (2, 1, 1000, 200, 10)])
+        self.assertAlmostEqual(costs.per_skb, 110)
+        self.assertAlmostEqual(costs.off, 0.09)
 
     def test_sizes_that_do_not_differ(self):
-        for pairs in ([], [(2, 100)], [(2, 100), (2.1, 90)]):
-            self.assertIsNone(mptcp_experiment.fit(pairs))
+        for found in ([], [(2, 0, 100, 5, 12)], [(2, 0.1, 100, 5, 12)]):
+            self.assertIsNone(mptcp_experiment.fit(found))
 
     def test_points(self):
-        """Each side counts once, however often it is a baseline; what was not measured does not."""
-        entries = [entry("merged", 3, (2100, 45.0), (2000, 30.0)), entry("posted", 3, (2100, 45.0), (1990, 30.0))]
-        entries.append(entry("psh", 3, (2100, 45.0), (0, 1.0), variant_value=None))
+        """What was not measured does not count."""
+        entries = [entry("merged", 3, (2100, 45.0), (2000, 30.0))]
+        entries.append(entry("psh", 3, (2100, 45.0), (0, 1.0), difference=None))
         entries.append(entry("split", 3, (2100, 45.0), (0, 1.0), variant_report=None))
         found = mptcp_experiment.points(entries)
-        self.assertEqual([round(ns) for _, ns in found], [2100, 2000, 1990])
-        self.assertAlmostEqual(found[0][0], 45 * 65536 / 1e6)
+        self.assertEqual(len(found), 1)
+        before, fewer, ns, less, pairs = found[0]
+        self.assertAlmostEqual(before, 45 * 65536 / 1e6)
+        self.assertAlmostEqual(fewer, 15 * 65536 / 1e6)
+        self.assertEqual((ns, less, pairs), (2100, 100, 20))
+
+
+class Kernel(unittest.TestCase):
+    """The stored sizes of real kernels."""
+
+    def sizes(self, files):
+        with tempfile.TemporaryDirectory() as directory:
+            stored = pathlib.Path(directory) / "results" / "kernel"
+            stored.mkdir(parents=True)
+            for name, text in files.items():
+                (stored / name).write_text(text, encoding="utf-8")
+            with mock.patch.object(mptcp_experiment, "repo_root", lambda: pathlib.Path(directory)):
+                return mptcp_experiment.kernel_sizes()
+
+    def test_stored(self):
+        """Each kernel of the repository tells both sizes, smaller than what TSO takes."""
+        found = mptcp_experiment.kernel_sizes()
+        self.assertGreaterEqual(len(found), 4)
+        self.assertEqual({mtu for _, mtu, _ in found}, {1500, 65536})
+        self.assertTrue(all(1000 < size < 65536 for _, _, size in found))
+
+    def test_order_and_values(self):
+        row = "shape,what,per_65160_bytes\nmptcp-16k,skb_alloc,7\nmptcp-16k,mean_skb_bytes,{}\n"
+        found = self.sizes({"budget-6.12.3.csv": row.format(2000.5), "budget-6.2.csv": row.format(1000)})
+        self.assertEqual(found, [("6.2", 65536, 1000.0), ("6.12.3", 65536, 2000.5)])
+        self.assertEqual(self.sizes({}), [])
+
+    def test_broken(self):
+        for text, words in (("mptcp-16k,mean_skb_bytes\n", "not 3 columns"),
+                            ("mptcp-16k,mean_skb_bytes,wide\n", "'wide' is no size"),
+                            ("mptcp-16k,mean_skb_bytes,-3\n", "'-3' is no size"),
+                            ("mptcp-16k,mean_skb_bytes,inf\n", "'inf' is no size")):
+            with self.assertRaises(UserError) as raised:
+                self.sizes({"budget-6.1.csv": text})
+            self.assertIn("budget-6.1.csv:1", str(raised.exception))
+            self.assertIn(words, str(raised.exception))
 
 
 class Block(unittest.TestCase):
@@ -80,10 +174,34 @@ class Block(unittest.TestCase):
                           entry("merged", 15, (2500, 50.0), (2400, 20.0), mtu=1500))
         self.assertIn("24414.86 to 28357.69 Mbit/s, netperf over loopback; one run a side, no interval", text)
         self.assertIn("65536 3 before 2300", text)
-        self.assertIn("22222 34 %", text)
-        self.assertIn("merged 2180 +-0.0% -120 ns [-9.00,-1.00] improvement 33333 51 %", text)
-        self.assertIn("at MTU 65536 (4 points", text)
+        self.assertIn("22222 34.0%", text)
+        self.assertIn("merged 2180 +-0.0% -120 ns [-9.00,-1.00] improvement 33333 50.9%", text)
+        # 120 ns for 0.983 and for 1.003 sk_buffs less.
+        self.assertIn("buffers and copies: 121 ns an sk_buff and 0.030 ns a byte (0.030 to 0.030), fitted over 2 backlogs "
+                      "at MTU 65536, at most 0.0", text)
         self.assertIn("the claim implies 3.00 us and 0.236 ns", text)
+        self.assertIn("buffers are 4.03 % of what an sk_buff cost there", text)
+
+    def test_parts(self):
+        """What each part alone does: sizes, maps, throughput, and the ratio of few pairs."""
+        text = self.lines(saturated("merged", (2000, 30.5), (1800, 15.3), ratio=0.9, lo=0.89, hi=0.91, pairs=12),
+                          saturated("psh", (2000, 30.5), (2010, 30.5), ratio=1.005, lo=None, hi=None, pairs=5),
+                          saturated("split", (2000, 30.5), (1, 1.0), status="unmeasured", reason="too few batches",
+                                    variant_value=None, variant_report=None, difference=None, ratio=None, lo=None, pairs=0))
+        self.assertIn("MTU 65536, data that never ends: 512 KB of send buffer, 2 segments on their way", text)
+        self.assertIn("before 32787 50.1% 30.5 30.5 854 262144 merged", text)
+        self.assertIn("merged 65359 99.9% 15.3 15.3 428 291271 -10.00 % [-11.00, -9.00] n=12", text)
+        self.assertIn("psh 32787 50.1% 30.5 30.5 854 260840 +0.50 % n=5 no interval below 6", text)
+        self.assertIn("split ? ? ? ? ? ? unmeasured too few batches", text)
+        self.assertNotIn("buffers and copies", text)
+
+    def test_kernel_stands_beside(self):
+        text = self.lines(entry("merged", 3, (2300, 45.0), (2180, 30.0)))
+        for release, mtu, size in mptcp_experiment.kernel_sizes():
+            self.assertIn(f"{size:.0f} bytes ({release})", text)
+            self.assertIn(f"at MTU {mtu}", text)
+        with mock.patch.object(mptcp_experiment, "kernel_sizes", list):
+            self.assertIn("scripts/skbench oracle --budget", self.lines(entry("merged", 3, (2300, 45.0), (2180, 30.0))))
 
     def test_more_costs_nothing(self):
         text = self.lines(entry("merged", 3, (2000, 45.0), (2100, 30.0)))
