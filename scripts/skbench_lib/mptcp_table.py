@@ -7,7 +7,7 @@ from .table import (both_ends, cell_lines, change, difference, judged, number, p
                     wrapped)
 
 # mtu, backlog, variant, ns/64KB, against, verdict, bytes of an sk_buff, share of the goal
-WIDTHS = (-5, -4, 11, -11, 20, 12, -5, -6)
+WIDTHS = (-5, -4, 8, -11, 21, 12, -5, -6)
 NOTE = ("wait: writes that wait when another one comes; CPU time of sender, receiver and both copies; skb: bytes in one, of "
         "the size goal that follows from the MTU")
 # variant, bytes of an sk_buff, share of the goal; a MB: sk_buffs, maps, bytes of maps; Mbit/s, against

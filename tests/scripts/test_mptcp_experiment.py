@@ -2,6 +2,7 @@
 """The mptcp experiment of run: cells, the fit of its costs, the table."""
 
 import pathlib
+import re
 import tempfile
 import unittest
 from unittest import mock
@@ -181,6 +182,21 @@ class Block(unittest.TestCase):
                       "at MTU 65536, at most 0.0", text)
         self.assertIn("the claim implies 3.00 us and 0.236 ns", text)
         self.assertIn("buffers are 4.03 % of what an sk_buff cost there", text)
+
+    def test_columns(self):
+        """The widest figures that are to be expected keep to their columns."""
+        wide = entry("merged", 254, (12345, 15.28), (11345, 15.28), lo=0.9, hi=0.95)
+        wide["difference"].update(median=-1000.0, lo=-1100.0, hi=-900.0)
+        lines = mptcp_table.block({"experiments": [wide, saturated("split_fixed", (12345, 15.28), (12345, 15.28))]})
+        head = next(line for line in lines if line.startswith("  mtu wait variant"))
+        for line in lines:
+            if re.match(" *(65536|split_fixed)", line):
+                self.assertTrue(line.endswith("%") or "n=20" in line, line)
+                self.assertIn("100.0%", line)
+        for name in ("before", "merged"):
+            line = next(line for line in lines if re.match(f"65536  254 {name} ", line))
+            self.assertEqual(line.index(name), head.index("variant"))
+            self.assertEqual(len(line), len(head))
 
     def test_parts(self):
         """What each part alone does: sizes, maps, throughput, and the ratio of few pairs."""
