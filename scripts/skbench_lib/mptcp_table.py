@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What `run` prints of the mptcp experiment."""
 
-from . import benchbin, mptcp_experiment
+from . import benchbin, mptcp_experiment, stats
 from .mptcp_experiment import Mptcp
 from .table import (both_ends, cell_lines, change, difference, judged, number, plural, row, why_not, with_interval,
                     wrapped)
@@ -124,3 +124,25 @@ def cost_lines(entries):
     else:
         text += "here an sk_buff more cannot be told from none"
     return wrapped(text, "  ")
+
+
+def sizes(document):
+    """Behind the suites that compare nothing: what sk_buffs each backlog became, by what of the patch was there."""
+    found = {}
+    for entry in document["benchmarks"]:
+        operation, keys = benchbin.split_name(entry["name"])
+        report = entry["skb"].get("report") or {}
+        if operation == "mptcp/stream" and "skb_bytes" in report:
+            size = (int(keys["mtu"]), int(keys["backlog"]))
+            by_size = found.setdefault((keys["era"], keys["where"]), {}).setdefault(size, {})
+            by_size.setdefault(keys["variant"], []).append(report["skb_bytes"])
+    lines = []
+    for (era, where), by_size in found.items():
+        names = [name for name in (Mptcp.baseline, *Mptcp.variants) if any(name in row for row in by_size.values())]
+        widths = (-5, -4, *(-max(len(name), 6) for name in names))
+        lines += [""] + wrapped(f"mptcp/stream era:{era} where:{where}: bytes of an sk_buff")
+        lines += row(["mtu", "wait", *names], widths)
+        for (mtu, backlog), by_variant in sorted(by_size.items()):
+            lines += row([str(mtu), str(backlog), *(f"{stats.median(by_variant[name]):.0f}" if name in by_variant else "-"
+                                                    for name in names)], widths)
+    return lines

@@ -444,10 +444,10 @@ def render(document):
         lines += wrapped(placement.line(ours["plan"]["placement"]))
     if ours["partial"]:
         lines += wrapped(f"PARTIAL: {ours['partial_reason']}")
+    from . import mptcp_table  # builds on this module
     if ours["suite"] == "headline":
-        from . import mptcp_table  # builds on this module
         return lines + trim_blocks(ours) + link_block(ours) + defer_block(ours) + mptcp_table.block(ours)
-    return lines + case_blocks(ours) + impossible_lines(ours) + sample_lines(ours)
+    return lines + case_blocks(ours) + mptcp_table.sizes(document) + impossible_lines(ours) + sample_lines(ours)
 
 
 def result_line(path, baseline):

@@ -237,5 +237,34 @@ class Block(unittest.TestCase):
         self.assertEqual(mptcp_table.block({"experiments": [{"experiment": "trim"}]}), [])
 
 
+class Sizes(unittest.TestCase):
+    """What the suites that compare nothing print of sizes."""
+
+    def lines(self, *cases):
+        rows = [{"name": f"mptcp/stream/era:6.12/variant:{variant}/mtu:{mtu}/backlog:{backlog}/where:{where}/alloc:slub",
+                 "skb": {"report": {"skb_bytes": size}}} for variant, mtu, backlog, where, size in cases]
+        rows += [{"name": "skb/clone/frags:0", "skb": {}}, {"name": "tcp/defer/era:6.12", "skb": {"report": {"x": 1.0}}}]
+        return mptcp_table.sizes({"benchmarks": rows})
+
+    def test_matrix(self):
+        lines = self.lines(("before", 65536, 63, "msk", 31775.0), ("merged", 65536, 63, "msk", 61681.0),
+                           ("merged", 65536, 63, "msk", 61682.6), ("merged", 65536, 63, "msk", 61690.0),
+                           ("merged", 1500, 3, "msk", 32768.0), ("split_fixed", 1500, 3, "subflow", 1.0))
+        self.assertEqual(lines, [
+            "", "mptcp/stream era:6.12 where:msk: bytes of an sk_buff", "  mtu wait before merged", " 1500    3      -  32768",
+            "65536   63  31775  61683", "", "mptcp/stream era:6.12 where:subflow: bytes of an sk_buff",
+            "  mtu wait split_fixed", " 1500    3           1"])
+
+    def test_all_of_them(self):
+        every = [(v, m, b, "msk", 65455.0) for v in ("before", *Mptcp.variants) for m in (1500, 65536) for b in (0, 254)]
+        lines = self.lines(*every)
+        self.assertEqual(len(lines), 3 + 4)
+        self.assertTrue(all(table.width(line) <= 80 for line in lines))
+        self.assertEqual(lines[-1].split(), ["65536", "254"] + ["65455"] * 7)
+
+    def test_none(self):
+        self.assertEqual(self.lines(), [])
+
+
 if __name__ == "__main__":
     unittest.main()
