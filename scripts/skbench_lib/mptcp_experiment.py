@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The mptcp experiment: its cells, and what its costs say about the published claim."""
 
-import csv
-import math
-import re
-
-from .errors import UserError
-from .tree import repo_root
-
 # The claim: netperf over loopback, one run a side, so that there is no interval around it.
 CLAIM_MBIT = (24414.86, 28357.69)
 CLAIM_SKB_BYTES = (32728, 65160)  # what sk_buffs hold before and after if data never ends
@@ -16,6 +9,8 @@ SIZE = 65536
 
 FEW = 12  # pairs of a cell that stands beside the main one: enough for an interval, not for a narrow one
 TWO_SKBS = {1500: 90, 9000: 14, 65536: 2}  # segments that two full sk_buffs are, by MTU
+# Shapes of `oracle --budget` in which a kernel's own MPTCP sockets make the same writes with a full send buffer, by MTU.
+KERNEL_SHAPES = {65536: "mptcp-16k", 1500: "mptcp-16k-mtu1500"}
 # What --suite full takes of this operation beside its default cases.
 SIZES = {"mptcp/stream": {"mtu": (1500, 9000, 65536), "backlog": (0, 3, 15, 63, 254)}}
 
@@ -69,36 +64,6 @@ class Mptcp:
     @classmethod
     def most_pairs(cls, parameters, everything):
         return None if everything or parameters.get("backlog") == cls.main else FEW
-
-
-def kernel_sizes():
-    """[(release, MTU, mean bytes of an sk_buff)] of the kernels' own MPTCP sockets, as `oracle --budget` stored them:
-    the same writes, a full send buffer."""
-    shapes = {"mptcp-16k": 65536, "mptcp-16k-mtu1500": 1500}
-    found = []
-    for path in sorted((repo_root() / "results" / "kernel").glob("budget-*.csv"), key=lambda path: natural(path.name)):
-        with open(path, encoding="utf-8", newline="") as source:
-            for number, line in enumerate(csv.reader(source), 1):
-                if len(line) != 3:
-                    raise UserError(f"{path}:{number}: not 3 columns")
-                if line[0] in shapes and line[1] == "mean_skb_bytes":
-                    found.append((path.stem[len("budget-"):], shapes[line[0]], positive(line[2], f"{path}:{number}")))
-    return found
-
-
-def natural(name):
-    """A key that sorts 6.2 before 6.12."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def positive(text, where):
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise UserError(f"{where}: '{text}' is no size")
-    return value
 
 
 def claimed():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What `run` prints of the mptcp experiment."""
 
-from . import benchbin, mptcp_experiment, stats
+from . import benchbin, mptcp_experiment, oraclebudget, stats
+from .errors import UserError
 from .mptcp_experiment import Mptcp
 from .table import (both_ends, cell_lines, change, difference, judged, number, plural, row, why_not, with_interval,
                     wrapped)
@@ -93,15 +94,14 @@ def part_rows(entries):
 
 
 def kernel_lines():
-    """What sk_buffs a real kernel's sockets make of the same writes."""
-    sizes = mptcp_experiment.kernel_sizes()
-    if not sizes:
-        return wrapped("no kernel's sizes are stored beside them: scripts/skbench oracle --budget", "")
-    by_mtu = {}
-    for release, mtu, size in sizes:
-        by_mtu.setdefault(mtu, []).append(f"{size:.0f} bytes ({release})")
-    return wrapped("a kernel's MPTCP sockets, same writes, full send buffer: skbs of " + "; ".join(
-        f"{', '.join(texts)} at MTU {mtu}" for mtu, texts in by_mtu.items()), "")
+    """What sk_buffs a real kernel's sockets make of the same writes, as it is stored. What is not there or broken is told
+    in a line: the run has been measured."""
+    try:
+        texts = [" and ".join(f"{oraclebudget.mean_skb_bytes(era, shape):.0f} (Linux {era})" for era in Mptcp.eras)
+                 + f" bytes at MTU {mtu}" for mtu, shape in mptcp_experiment.KERNEL_SHAPES.items()]
+    except (UserError, OSError, ValueError) as error:
+        return wrapped(f"a kernel's sizes cannot stand here: {error}", "")
+    return wrapped("a kernel's MPTCP sockets, same writes, full send buffer: skbs of " + ", ".join(texts), "")
 
 
 def cost_lines(entries):

@@ -8,8 +8,7 @@ import unittest
 from unittest import mock
 
 import support  # noqa: F401: the path to skbench_lib
-from skbench_lib import mptcp_experiment, mptcp_table, stats, sweep, table
-from skbench_lib.errors import UserError
+from skbench_lib import kernelcost, mptcp_experiment, mptcp_table, oraclebudget, stats, sweep, table
 from skbench_lib.mptcp_experiment import Mptcp
 
 
@@ -127,42 +126,6 @@ class Costs(unittest.TestCase):
         self.assertEqual((ns, less, pairs), (2100, 100, 20))
 
 
-class Kernel(unittest.TestCase):
-    """The stored sizes of real kernels."""
-
-    def sizes(self, files):
-        with tempfile.TemporaryDirectory() as directory:
-            stored = pathlib.Path(directory) / "results" / "kernel"
-            stored.mkdir(parents=True)
-            for name, text in files.items():
-                (stored / name).write_text(text, encoding="utf-8")
-            with mock.patch.object(mptcp_experiment, "repo_root", lambda: pathlib.Path(directory)):
-                return mptcp_experiment.kernel_sizes()
-
-    def test_stored(self):
-        """Each kernel of the repository tells both sizes, smaller than what TSO takes."""
-        found = mptcp_experiment.kernel_sizes()
-        self.assertGreaterEqual(len(found), 4)
-        self.assertEqual({mtu for _, mtu, _ in found}, {1500, 65536})
-        self.assertTrue(all(1000 < size < 65536 for _, _, size in found))
-
-    def test_order_and_values(self):
-        row = "shape,what,per_65160_bytes\nmptcp-16k,skb_alloc,7\nmptcp-16k,mean_skb_bytes,{}\n"
-        found = self.sizes({"budget-6.12.3.csv": row.format(2000.5), "budget-6.2.csv": row.format(1000)})
-        self.assertEqual(found, [("6.2", 65536, 1000.0), ("6.12.3", 65536, 2000.5)])
-        self.assertEqual(self.sizes({}), [])
-
-    def test_broken(self):
-        for text, words in (("mptcp-16k,mean_skb_bytes\n", "not 3 columns"),
-                            ("mptcp-16k,mean_skb_bytes,wide\n", "'wide' is no size"),
-                            ("mptcp-16k,mean_skb_bytes,-3\n", "'-3' is no size"),
-                            ("mptcp-16k,mean_skb_bytes,inf\n", "'inf' is no size")):
-            with self.assertRaises(UserError) as raised:
-                self.sizes({"budget-6.1.csv": text})
-            self.assertIn("budget-6.1.csv:1", str(raised.exception))
-            self.assertIn(words, str(raised.exception))
-
-
 class Block(unittest.TestCase):
     def lines(self, *entries):
         lines = mptcp_table.block({"experiments": list(entries)})
@@ -212,12 +175,27 @@ class Block(unittest.TestCase):
         self.assertNotIn("buffers and copies", text)
 
     def test_kernel_stands_beside(self):
-        text = self.lines(entry("merged", 3, (2300, 45.0), (2180, 30.0)))
-        for release, mtu, size in mptcp_experiment.kernel_sizes():
-            self.assertIn(f"{size:.0f} bytes ({release})", text)
-            self.assertIn(f"at MTU {mtu}", text)
-        with mock.patch.object(mptcp_experiment, "kernel_sizes", list):
-            self.assertIn("scripts/skbench oracle --budget", self.lines(entry("merged", 3, (2300, 45.0), (2180, 30.0))))
+        """The stored sizes, none typed in; without them the run still has its table."""
+        cell = entry("merged", 3, (2300, 45.0), (2180, 30.0))
+        sizes = {(era, shape): oraclebudget.mean_skb_bytes(era, shape) for era in Mptcp.eras
+                 for shape in mptcp_experiment.KERNEL_SHAPES.values()}
+        text = self.lines(cell)
+        for (era, _), size in sizes.items():
+            self.assertIn(f"{size:.0f} (Linux {era})", text)
+        self.assertIn("bytes at MTU 65536, ", text)
+        with mock.patch.object(oraclebudget, "mean_skb_bytes", lambda era, shape: 7777.4):
+            self.assertEqual(self.lines(cell).count("7777 (Linux 6.1)"), 2)
+        for number, words in ((None, "no budget of a 6.1 kernel that moved bytes as mptcp-16k"),
+                              ("wide", "budget-6.1.9.csv:2: a number is none")):
+            with tempfile.TemporaryDirectory() as scratch:
+                if number:
+                    (pathlib.Path(scratch) / "budget-6.1.9.csv").write_text(
+                        f"shape,what,per_65160_bytes\nmptcp-16k,mean_skb_bytes,{number}\n")
+                with mock.patch.object(kernelcost, "directory", lambda: pathlib.Path(scratch)):
+                    text = self.lines(cell)
+            self.assertIn("a kernel's sizes cannot stand here: ", text)
+            self.assertIn(words, text)
+            self.assertIn("buffers and copies: ", text)
 
     def test_more_costs_nothing(self):
         text = self.lines(entry("merged", 3, (2000, 45.0), (2100, 30.0)))
