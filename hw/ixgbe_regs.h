@@ -31,6 +31,11 @@
 #define IXGBE_EEC_PRES		    (1u << 8)
 #define IXGBE_EEC_ARD		    (1u << 9) /* its contents were read */
 #define IXGBE_EEC_X553		    0x15ff8
+#define IXGBE_EERD		    0x10014
+#define IXGBE_EERD_START	    (1u << 0)
+#define IXGBE_EERD_DONE		    (1u << 1)
+#define IXGBE_EERD_ADDR(v)	    ((v) >> 2 & 0x3fff)
+#define IXGBE_EERD_DATA_SHIFT	    16
 #define IXGBE_FWSM_X553		    0x15f74
 #define IXGBE_SWSM		    0x10140
 #define IXGBE_SWSM_SMBI		    (1u << 0)

@@ -2,6 +2,7 @@
 /* serve: the model for another process. */
 #include "hw/cmd/cmd.h"
 #include "hw/cmd/stop.h"
+#include "hw/ixgbe/ixgbe.h"
 #include "hw/responder.h"
 #include "hw/vfu/server.h"
 
@@ -34,6 +35,8 @@ static const char usage[] =
 	"                     (registers read as ones), stall (nothing is sent any more), or "
 	"iommu\n"
 	"                     (memory is out of reach); with a partner or --wire\n"
+	"  --id DEVICE        PCI device ID, of an 82599 (0x10fb); 0x10f7 has no module to ask "
+	"for\n"
 	"  --seed N           of the model's delays (1)\n"
 	"  --pcap FILE        the frames as pcapng\n"
 	"Exit status: 0 if the client stopped its device and did nothing wrong; 2 usage; 4 not\n"
@@ -45,7 +48,7 @@ enum fault { FAULT_NONE, FAULT_LINK, FAULT_GONE, FAULT_STALL, FAULT_IOMMU };
 
 struct options {
 	const char *socket, *wire, *point, *pcap;
-	u64 slow, rtt_us, k, seed;
+	u64 slow, rtt_us, k, seed, id;
 	bool acks;
 	enum peer_policy policy;
 	enum fault fault;
@@ -166,6 +169,9 @@ static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
 		*fault |= !cmd_number(v, 1, 10000000, &o->rtt_us);
 	} else if ((v = cmd_option(argc, argv, i, "--k", fault))) {
 		*fault |= !cmd_number(v, 1, 1000, &o->k);
+	} else if ((v = cmd_option(argc, argv, i, "--id", fault))) {
+		*fault |= !cmd_number(v, 1, 0xffff, &o->id) || !ixgbe_find_id(o->id) ||
+			  !ixgbe_id_tested(ixgbe_find_id(o->id));
 	} else if ((v = cmd_option(argc, argv, i, "--seed", fault))) {
 		*fault |= !cmd_number(v, 0, ~0ull, &o->seed);
 	} else if ((v = cmd_option(argc, argv, i, "--fault", fault))) {
@@ -204,6 +210,10 @@ static int tell(const struct port *port)
 	printf("%s: %llu messages, %u segments acknowledged by %u ACKs, %u violations\n",
 	       port->path, (unsigned long long)s->messages, p->peer.segments, p->peer.acks,
 	       model_nr_violations(s->m));
+	for (enum model_violation v = 0; v < V_NR; v++)
+		if (model_violations(s->m, v))
+			printf("    %s, %u times: %s\n", model_violation_name(v),
+			       model_violations(s->m, v), model_violation_text(v));
 	if (s->ret && s->ret != -EINTR)
 		status = cmd_error(CMD_FAILED, "serve: %s", s->why[0] ? s->why : strerror(-s->ret));
 	else if (s->ret == -EINTR)
@@ -229,9 +239,11 @@ static int tell(const struct port *port)
 static int open_port(struct port *port, const struct options *o, const struct nic_params *timing,
 		     FILE *pcap)
 {
-	struct model_params mp = {
-		.timing = timing, .seed = o->seed, .rx_dma_ps = RX_DMA_PS, .pcapng = pcap
-	};
+	struct model_params mp = { .timing = timing,
+				   .device = o->id,
+				   .seed = o->seed,
+				   .rx_dma_ps = RX_DMA_PS,
+				   .pcapng = pcap };
 	char err[300] = "";
 
 	if (o->acks) {

@@ -17,6 +17,8 @@
 #define DCA_RX_RESET  0xb200u /* bits 9, 12, 13, 15 */
 #define DCA_TX_RESET  0x2a00u /* bits 9, 11, 13 */
 #define NR_TABLES     7
+#define EEPROM_SUM    0xbabau
+#define EEPROM_SUM_AT 0x3fu
 #define TICK_PS	      6400 /* of the clock, at 10 Gbit/s */
 
 /* Tables that hold what they happen to hold until software writes them (4.6.7, 8.2.3). */
@@ -364,6 +366,12 @@ static void arb_write(struct model_82599 *m, u32 reg, u32 value)
 		m->nic.p.fifo_threshold_bytes = min((value & 0x3ff) * 1024, m->nic.p.fifo_bytes);
 }
 
+/* Word W of the EEPROM: nothing but its checksum, with which words 0 to 0x3f sum up (6.4.6.1). */
+static u32 eeprom_word(u32 w)
+{
+	return w == EEPROM_SUM_AT ? (EEPROM_SUM - EEPROM_SUM_AT * 0xffffu) & 0xffff : 0xffff;
+}
+
 static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 {
 	u32 *r = model_reg(m, reg);
@@ -404,6 +412,11 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 	case IXGBE_TXPBTHRESH(0):
 	case IXGBE_MTQC:
 		arb_write(m, reg, value);
+		return true;
+	case IXGBE_EERD:
+		if (value & IXGBE_EERD_START)
+			*r = (value & ~IXGBE_EERD_START & 0xffff) | IXGBE_EERD_DONE |
+			     eeprom_word(IXGBE_EERD_ADDR(value)) << IXGBE_EERD_DATA_SHIFT;
 		return true;
 	case IXGBE_TIMINCA:
 		set_clock(m, model_clock(m));

@@ -344,7 +344,7 @@ static int region_access(struct vfu_server *s, const struct vfu_region_access *r
 
 static int say_version(struct vfu_server *s, const u8 *body, u32 len, u8 *out)
 {
-	static const char json[] = "{\"capabilities\":{\"max_msg_fds\":64,\"max_data_xfer_size\":"
+	static const char json[] = "{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":"
 				   "4096,\"max_dma_maps\":64}}";
 	const struct vfu_version *req = BODY(struct vfu_version, body, len);
 

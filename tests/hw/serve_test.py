@@ -377,7 +377,7 @@ class Strangers(Served):
                       ("--socket", "x", "--ack", "never"), ("--frob",), ("--socket", "x", "--fault", "link=1"),
                       ("--socket", "x", "--partner", "ack", "--fault", "fire=1"),
                       ("--socket", "x", "--partner", "ack", "--fault", "link"),
-                      ("--socket", "x", "--wire", "x")):
+                      ("--socket", "x", "--wire", "x"), ("--socket", "x", "--id", "0x1563")):
             out, err = self.ended(self.start("serve", *words), 2)
             self.assertEqual((out, len(err.splitlines())), ("", 1))
         self.ended(self.start("serve", "--socket", "/" + "x" * 200), 4)
