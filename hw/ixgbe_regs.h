@@ -90,6 +90,7 @@
 #define IXGBE_GPIE_PBA_SUPPORT (1u << 31)
 #define IXGBE_IVAR(n)	       (0x00900 + 4 * (n))
 #define IXGBE_IVAR_VALID       0x80u
+#define IXGBE_EICS_EX(i)       (0x00a90 + 4 * (i))
 #define IXGBE_EIMS_EX(i)       (0x00aa0 + 4 * (i))
 #define IXGBE_EIMC_EX(i)       (0x00ab0 + 4 * (i))
 #define IXGBE_EICR_QUEUES      0x0000ffffu

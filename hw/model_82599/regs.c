@@ -443,6 +443,13 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 
 static bool write_irq(struct model_82599 *m, u32 reg, u32 value)
 {
+	/* The first of the wide registers is the vectors of the narrow one (8.2.3.5.6). */
+	if (reg == IXGBE_EIMS_EX(0) || reg == IXGBE_EIMC_EX(0) || reg == IXGBE_EICS_EX(0)) {
+		value &= IXGBE_EICR_QUEUES;
+		reg = reg == IXGBE_EIMS_EX(0)	? IXGBE_EIMS
+		      : reg == IXGBE_EIMC_EX(0) ? IXGBE_EIMC
+						: IXGBE_EICS;
+	}
 	switch (reg) {
 	case IXGBE_EICR: /* write 1 to clear */
 		*model_reg(m, reg) &= ~value;
