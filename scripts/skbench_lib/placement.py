@@ -11,6 +11,7 @@ from .errors import IMPOSSIBLE, UserError
 from .options import one_of
 
 POLICIES = ("smt", "same-llc", "cross-llc", "cross-node")
+CPU, NODE = "/sys/devices/system/cpu", "/sys/devices/system/node"
 MAX_NODES = 8
 MAX_ROLES = 64
 
@@ -43,6 +44,46 @@ def nodes_from(text):
     return nodes
 
 
+def numbers(text):
+    """"0-2,5" as {0, 1, 2, 5}."""
+    found = set()
+    for part in filter(None, text.strip().split(",")):
+        low, _, high = part.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+def told(reader, name):
+    """The numbers in a file of sysfs; empty where the kernel does not tell."""
+    try:
+        return numbers(reader.text(name))
+    except (fingerprint.Missing, ValueError):
+        return set()
+
+
+def why_not(cpu, allowed, reader):
+    """Why this process may not use a CPU that the machine has, and what helps; None for one that it does not have."""
+    if cpu in told(reader, f"{CPU}/online"):
+        return (f"CPU {cpu} is not among those that this process may use, {fingerprint.cpu_list(allowed)}: see taskset -p, and "
+                f"cpuset.cpus of its cgroup")
+    if cpu in told(reader, f"{CPU}/present"):
+        return f"CPU {cpu} is offline: as root, echo 1 > {CPU}/cpu{cpu}/online"
+    return None
+
+
+def check_nodes(nodes, reader):
+    """Raises UserError for a node that the machine does not have, or that has no memory. Where the kernel tells of no
+    nodes at all there is node 0."""
+    online = told(reader, f"{NODE}/online") or {0}
+    memory = told(reader, f"{NODE}/has_memory") or online
+    for node in nodes:
+        if node not in online:
+            raise UserError(f"--nodes: there is no node {node} here, but {fingerprint.cpu_list(sorted(online))}", IMPOSSIBLE)
+        if node not in memory:
+            raise UserError(f"--nodes: node {node} has no memory; {fingerprint.cpu_list(sorted(memory))} "
+                            f"ha{'s' if len(memory) == 1 else 've'}", IMPOSSIBLE)
+
+
 def by_policy(program, policy, most):
     """Cpus for as many roles as POLICY has room for, at most MOST: cases that need more are then refused one by one.
     PROGRAM is skb_place. Raises UserError where there is no room for two."""
@@ -59,11 +100,12 @@ def by_policy(program, policy, most):
     raise UserError(refusal, IMPOSSIBLE)
 
 
-def resolve(request, program):
+def resolve(request, program, reader=None):
     """REQUEST.cpus by its policy and with its nodes; None stays None where neither is given."""
     if request.placement:
         request.cpus = by_policy(program, request.placement, len(fingerprint.allowed_cpus()))
     if request.nodes is not None:
+        check_nodes(request.nodes, reader or fingerprint.Reader())
         cpus = fingerprint.allowed_cpus() if request.cpus is None else request.cpus
         request.cpus = Cpus(cpus, request.nodes, request.placement)
 

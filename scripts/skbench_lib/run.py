@@ -140,7 +140,7 @@ def add_parser(subparsers):
     parser.set_defaults(func=main)
 
 
-def cpus_from(text, allowed=None):
+def cpus_from(text, allowed=None, reader=None):
     """The CPUs of a list as in 0,2-3, in the order given; None for None. All must be allowed to this process."""
     if text is None:
         return None
@@ -154,6 +154,9 @@ def cpus_from(text, allowed=None):
             raise UserError(f"--cpus {text}: a list as in 0,2-3 is needed")
         cpus += range(lo, hi + 1)
     wrong = [cpu for cpu in cpus if cpu not in allowed]
+    refusal = placement.why_not(wrong[0], allowed, reader or fingerprint.Reader()) if wrong else None
+    if refusal:
+        raise UserError(f"--cpus {text}: {refusal}", IMPOSSIBLE)
     if wrong or len(set(cpus)) != len(cpus):
         raise UserError(f"--cpus {text}: {f'CPU {wrong[0]} is not' if wrong else 'no CPU may stand twice; all are'} "
                         f"among those allowed here: {fingerprint.cpu_list(allowed)}")
