@@ -16,6 +16,18 @@
 int node_mem_bind(void *p, size_t size, unsigned int node, unsigned int nodes);
 
 /*
+ * The node that the byte at P lies on, as the kernel tells it. -ENOENT: nobody has touched its page
+ * yet; another negative errno: this kernel does not tell. Any thread; a system call.
+ */
+int node_mem_node(const void *p);
+
+/*
+ * How many of the pages (of 4096 bytes, as bytes are bound) in the SIZE bytes at P, all touched, lie on another node than
+ * NODE. A negative errno: this kernel does not tell, or one was not touched. Any thread; a system call for each 512.
+ */
+long node_mem_misplaced(const void *p, size_t size, unsigned int node);
+
+/*
  * Reserves SIZE bytes of address space, aligned to ALIGN (a power of two, at least 4096), with
  * inaccessible memory on both sides so that no other mapping grows into them. The bytes become
  * usable by mprotect() or a fixed mmap(). NULL when there is no room. *RESERVATION and *RESERVED

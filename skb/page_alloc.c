@@ -616,6 +616,18 @@ const char *page_alloc_backing(void)
 	return (size_t)thp == mem.bytes ? "thp" : thp ? "mixed" : "4k";
 }
 
+long page_alloc_misplaced(unsigned int node)
+{
+	const struct zone *zone = &zones[node];
+	long pages, map;
+
+	pages = node_mem_misplaced(page_address(zone->first), zone->nr_pages << PAGE_SHIFT, node);
+	if (pages < 0)
+		return pages;
+	map = node_mem_misplaced(zone->first, zone->nr_pages * sizeof(struct page), node);
+	return map < 0 ? map : pages + map;
+}
+
 bool page_alloc_bound(void)
 {
 	return mem.bound;

@@ -103,6 +103,12 @@ void drain_local_pages(void);
  */
 const char *page_alloc_backing(void);
 
+/*
+ * After the fact: how many of the 4 KB of NODE's pages, and of their struct pages, lie on another node of the machine; 0:
+ * all are where they were asked for. A negative errno: this kernel does not tell. Some ms: not for timed code.
+ */
+long page_alloc_misplaced(unsigned int node);
+
 /* True if each zone is bound to its node. */
 bool page_alloc_bound(void);
 

@@ -381,7 +381,7 @@ class Rows:
         ours = {"cell": cell.key, "side": side, "pair": pair, "first": first, "pad": pad,
                 "inject": answer.get("inject") or 0, "n": answer["n"], "batches": answer["batches"],
                 "kept": answer["kept"], "value": benchbin.value_of(answer)}
-        for key in ("bytes_per_op", "ops", "wall", "busy", "cpu", "whole", "kept_run", "report", "roles", "allocator", "backing", "bound", "cpus"):
+        for key in ("bytes_per_op", "ops", "wall", "busy", "cpu", "whole", "kept_run", "report", "roles", "allocator", "backing", "bound", "placed", "cpus"):
             if key in answer:
                 ours[key] = answer[key]
         self.rows.append({

@@ -271,6 +271,15 @@ class Sample(HarnessTest):
         self.assertIsNone(answer["env_pad"])
         self.assertEqual((answer["roles"][0]["name"], answer["roles"][0]["cpu"]), ("first", CPUS[0]))
 
+    def test_where_memory_lies_is_told(self):
+        """On one node all of it is there, where the kernel tells; with glibc's objects, too."""
+        for alloc in ("slub", "jemalloc", "glibc"):
+            with self.subTest(alloc):
+                placed = self.answer(f"--skb_sample=self/inc/threads:1/alloc:{alloc}", "--skb_n=10", "--skb_batches=3")["placed"]
+                self.assertEqual([entry["node"] for entry in placed], [0])
+                if not os.path.exists("/sys/devices/system/node/node1"):
+                    self.assertTrue(all(value in (0, None) for value in placed[0].values()), placed)
+
     def test_padding_is_told(self):
         answer = self.answer("--skb_sample=self/inc", "--skb_n=1000", SKB_PAD="x" * 137)
         self.assertEqual(answer["env_pad"], 137)

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include <sys/mman.h>
+
+#include "skb/node_mem.h"
 #include "skb/obj.h"
 #include "skb/page_alloc.h"
 
@@ -653,6 +656,36 @@ static void test_bulk_exhaustion(void **state)
 	assert_initial_state();
 }
 
+/* What the kernel tells of where memory lies: all of it on one node, none on one that it is not on. */
+static void test_where(void **state)
+{
+	size_t bytes = PAGES << PAGE_SHIFT, os_pages = bytes / 4096;
+	void *fresh = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int node = node_mem_node(page_base);
+
+	(void)state;
+	assert_ptr_not_equal(fresh, MAP_FAILED);
+	if (node < 0) { /* a kernel, or an emulator, that does not tell */
+		print_message("where memory lies is not told: %s\n", strerror(-node));
+		assert_true(page_alloc_misplaced(0) < 0);
+		munmap(fresh, 8192);
+		return;
+	}
+	if (page_alloc_bound())
+		assert_int_equal(node, 0);
+	assert_int_equal(node_mem_node(page_base + bytes - 1), node);
+	assert_int_equal(node_mem_misplaced(page_base, bytes, (unsigned int)node), 0);
+	assert_int_equal(node_mem_misplaced(page_base, bytes, (unsigned int)node + 1), os_pages);
+	assert_int_equal(node_mem_misplaced(page_base, 0, 7), 0);
+	assert_int_equal(page_alloc_misplaced(0),
+			 node ? os_pages + PAGES * sizeof(struct page) / 4096 : 0);
+	assert_int_equal(node_mem_node(fresh), -ENOENT);
+	*(volatile char *)fresh = 1;
+	assert_true(node_mem_node(fresh) >= 0);
+	assert_int_equal(node_mem_misplaced(fresh, 8192, 0), -ENOENT);
+	munmap(fresh, 8192);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -670,6 +703,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_alloc_here_free_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_alloc_here_free_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_cpus_cross, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_where, setup, teardown),
 #ifdef SKB_TRACED
 		cmocka_unit_test_setup_teardown(test_ledger, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bulk, setup, teardown),
