@@ -18,6 +18,7 @@ from . import kernelcost
 from . import oraclebudget as budget
 from . import oraclecover as cover
 from . import oracleguest as guest
+from . import oraclelive as live
 from . import oraclenightly as nightly
 from . import oracleprog as prog
 from .build import ensure_built
@@ -56,7 +57,10 @@ def add_parser(subparsers):
     how.add_argument("--nightly", action="store_true",
                      help="100000 programs on 6.1, 20000 on 6.12, longer ones, and kernels that zero memory and "
                           "that check every object; started again, it goes on where it was stopped")
-    how.add_argument("--host", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
+    how.add_argument("--library", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
+    how.add_argument("--host", action="store_true",
+                     help="against the kernel that runs here, without QEMU: as root, loads the module and unloads it; what "
+                          "random programs find there may bring the machine down")
     how.add_argument("--coverage", action="store_true",
                      help="which branches of the library the programs reach, without QEMU")
     how.add_argument("--budget", action="store_true",
@@ -77,11 +81,13 @@ def _count(word):
 def main(args):
     if args.program and (args.nightly or args.yardstick or args.coverage or args.budget):
         raise UserError("--program goes with neither --nightly, --yardstick, --coverage nor --budget")
+    if args.host and args.era:
+        raise UserError("--era does not go with --host: the running kernel has one")
     run = Run(args)
     if args.kernel or args.against:
         if not (args.kernel and args.against):
             raise UserError("--kernel and --against go together")
-        if args.program or args.era or args.nightly or args.host or args.coverage or args.budget:
+        if args.program or args.era or args.nightly or args.library or args.host or args.coverage or args.budget:
             raise UserError("--kernel and --against go with --programs, --ops, --seed and --yardstick only")
         return run.costs_against() if args.yardstick else run.against()
     if args.coverage:
@@ -128,6 +134,8 @@ class Run:
         self.logs = repo_root() / "out" / f"oracle-{now.strftime('%Y%m%dT%H%M%SZ')}"
         self.kernels = {}
         self.starts = 0
+        self.running = live.Running() if args.host else None
+        self.module = None  # the directory of the running kernel's
 
     def prepare(self, era):
         """The kernel for ERA, or that it names, and its initramfs, made once."""
@@ -141,14 +149,29 @@ class Run:
 
     @contextmanager
     def boot(self, era, kind="plain", counting=False, **machine):
-        kernel, initrd = self.prepare(era)
-        self.starts += 1
-        side = guest.Guest(kernel, initrd, self.logs / f"guest-{self.starts}-{kernel.release}-{kind}.log", kind, counting,
-                           **machine)
+        if self.running:
+            side = live.Live(self.running, self.module)
+        else:
+            side = self.boot_guest(era, kind, counting, **machine)
         try:
             yield side
         finally:
             side.close()
+
+    def boot_guest(self, era, kind, counting, **machine):
+        kernel, initrd = self.prepare(era)
+        self.starts += 1
+        return guest.Guest(kernel, initrd, self.logs / f"guest-{self.starts}-{kernel.release}-{kind}.log", kind, counting,
+                           **machine)
+
+    def load_here(self):
+        """All that can be refused, and the module for the kernel that runs here."""
+        self.running.check()
+        self.logs.mkdir(parents=True, exist_ok=True)
+        with open(self.logs / f"module-{self.running.release}.log", "w", encoding="utf-8") as log:
+            self.module = guest.build_module(self.running, log)
+        self.kernels[self.running.era] = self.running, None
+        live.leave_network()
 
     def say(self, text):
         print(text, file=self.out, flush=True)
@@ -159,8 +182,12 @@ class Run:
             sys.stderr.flush()
 
     def compare(self):
+        if self.running:
+            self.running.check()
         ensure_built("release", targets=["oracle_host"])
-        if not self.args.host:
+        if self.running:
+            self.load_here()
+        elif not self.args.library:
             for era in dict.fromkeys(self.eras()):
                 self.prepare(era)
         lacks = lacking()
@@ -175,7 +202,7 @@ class Run:
             total += len(campaign)
             if record and record.done.get(str(campaign), 0) == len(campaign):
                 continue
-            with nullcontext() if self.args.host else self.boot(campaign.era, campaign.kind) as kernel:
+            with nullcontext() if self.args.library else self.boot(campaign.era, campaign.kind) as kernel:
                 found = self.campaign(campaign, kernel, record)
             if record:
                 self.say(f"era {campaign.era}, {campaign.kind}: {plural(len(campaign), 'program')} of "
@@ -189,6 +216,8 @@ class Run:
     def eras(self):
         if self.args.nightly:
             return [era for era, *_ in NIGHTLY if self.args.era in (None, era)]
+        if self.running:
+            return [self.running.era]
         return [self.args.era or "6.1"]
 
     def campaigns(self, lacks):
@@ -242,7 +271,7 @@ class Run:
             path = self.logs / "died.prog"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# {name}\n{prog.text(program)}", encoding="utf-8")
-            raise UserError(f"the guest died in {name}, which is now {path}: {died}", FAILED) from None
+            raise UserError(f"the kernel died in {name}, which is now {path}: {died}", FAILED) from None
 
     def show_states(self, library, kernel, program):
         request = [prog.request(program, prog.DUMP)]
@@ -257,7 +286,7 @@ class Run:
         if len(found) > SHOWN:
             self.say(f"and {plural(len(found) - SHOWN, 'program')} more that differ")
         checked = list(self.kernels)
-        against = "the library alone" if self.args.host else " against ".join(
+        against = "the library alone" if self.args.library else " against ".join(
             f"Linux {kernel.release} ({kernel.version})" for kernel, _ in self.kernels.values()) \
             if self.args.against else " and ".join(
             f"era {era} against Linux {kernel.release} ({kernel.version})"
@@ -267,7 +296,7 @@ class Run:
         if lacks:
             self.say(f"not compared, since the library has them not: {', '.join(sorted(lacks))}")
         unchecked = [name for name in ("3.4", "6.1", "6.12") if name not in checked]
-        if not self.args.host and not self.args.against:
+        if not self.args.library and not self.args.against:
             others = [f"era {name} (--era {name})" for name in guest.SOURCES if name not in checked]
             self.say(f"not checked by this run: {'; '.join([*others, 'era 3.4 (no kernel of it can be had here)'])}")
         status = FAILED if found else OK

@@ -67,7 +67,7 @@ def measure(eras, requests):
             try:
                 for answer in library.ask(requests):
                     if answer.startswith("died"):
-                        raise UserError(f"the library {answer}: skbench oracle --host shows the program", FAILED)
+                        raise UserError(f"the library {answer}: skbench oracle --library shows the program", FAILED)
                 library.finish()
             finally:
                 library.close()

@@ -23,8 +23,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import vfio_guest
-from vfio_guest import ROOT, UserError, guest
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import vfio_guest  # noqa: E402
+from vfio_guest import ROOT, UserError, guest  # noqa: E402
 
 SUITE = "bookworm-backports"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "qemu-system-common", "seabios"]
@@ -42,7 +43,9 @@ def qemu(work):
     if not (root / "ready").exists():
         apt = guest.Apt(SUITE)
         root.mkdir(parents=True, exist_ok=True)
-        for deb in apt.download([f"{name}/{SUITE}" for name in PACKAGES], work):
+        debs = work / "qemu"  # download() counts what lies beside
+        debs.mkdir()
+        for deb in apt.download([f"{name}/{SUITE}" for name in PACKAGES], debs):
             subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
             deb.unlink()
         (root / "ready").touch()

@@ -36,6 +36,11 @@ extern void (*o_tcp_mark_skb_lost)(struct sock *sk, struct sk_buff *skb);
 extern int (*o_tcp_retransmit_skb)(struct sock *sk, struct sk_buff *skb, int segs);
 extern unsigned int (*o_tcp_sync_mss)(struct sock *sk, u32 pmtu);
 extern struct sock *o_sk;
+extern int o_queued; /* bytes in o_sk's queue that nobody was charged for */
+extern struct net *o_net; /* where programs' sockets live: of the process that loaded the module */
+
+/* Takes back what sockets of programs have changed in o_net. */
+void oracle_sock_end(void);
 
 #define o_alloc(size)		 alloc_skb(size, GFP_KERNEL)
 #define o_alloc_fclone(size)	 alloc_skb_fclone(size, GFP_KERNEL)
@@ -115,16 +120,24 @@ static inline int o_fclone_ref(const struct sk_buff *skb)
 #define o_wmem_queued()	  READ_ONCE(o_sk->sk_wmem_queued)
 #define o_forward_alloc() READ_ONCE(o_sk->sk_forward_alloc)
 
+/*
+ * The socket has QUEUED bytes in its queue and none ahead. What tcp_fragment() charged to it, or
+ * tcp_trim_head() gave back, is in TCP's count of pages, which others share: it is taken out of
+ * there, or after some ten thousand programs TCP would be short of memory.
+ */
+static inline void o_sock_settle(int queued)
+{
+	int held = o_sk->sk_forward_alloc + o_sk->sk_wmem_queued - o_queued;
+
+	atomic_long_sub(held / (int)PAGE_SIZE, o_sk->sk_prot->memory_allocated);
+	o_queued = queued;
+	WRITE_ONCE(o_sk->sk_wmem_queued, queued);
+	WRITE_ONCE(o_sk->sk_forward_alloc, 0);
+}
+
 static inline void o_sock_reset(void)
 {
-	WRITE_ONCE(o_sk->sk_wmem_queued, 1 << 20);
-	WRITE_ONCE(o_sk->sk_forward_alloc, 0);
-	/*
-	 * What tcp_fragment() charged to this socket is never given back; for a while nobody would
-	 * notice, and then TCP is short of memory. Between two programs no socket has any.
-	 */
-	atomic_long_set(o_sk->sk_prot->memory_allocated, 0);
-	this_cpu_write(*o_sk->sk_prot->per_cpu_fw_alloc, 0);
+	o_sock_settle(1 << 20);
 	o_sk->sk_sndbuf = 16 << 20;
 	tcp_sk(o_sk)->snd_nxt = 0; /* nothing was sent: no counters to adjust */
 }

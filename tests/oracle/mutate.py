@@ -80,7 +80,7 @@ MUTATIONS = [
     ("a user's buffer is not held by its second sk_buff", "skb/skb_zcopy.h", "\t\tskb_zcopy_set(n, uarg);\n", "\t\t;\n"),
     ("a user's pages are given back as if they were charged", "tcp/sock.h",
      "pure ? SKB_TRUESIZE(skb_end_offset(skb)) : skb->truesize", "skb->truesize"),
-    ("what was sent is not in flight", "tcp/tcp_output.c", "\tsk->packets_out += tcp_skb_pcount(era, skb);\n", ""),
+    ("what was sent is not in flight", "tcp/tcp.h", "\tsk->packets_out += tcp_skb_pcount(era, skb);\n", ""),
     ("what is below TCP is sent again", "tcp/tcp_output.c", "return skb_still_in_host_queue(sk, skb) ? -EBUSY : 0;",
      "return 0;"),
     ("the window cuts within a segment", "tcp/tcp_output.c", "(u32)avail > mss ? avail - avail % mss : (u32)avail",

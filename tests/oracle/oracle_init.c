@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The only process of the guest: loads the modules that /modules names, then carries requests from
- * the virtio-serial port "oracle" to /proc/skb_oracle and answers back, until the port closes.
+ * the virtio-serial port "oracle" to /proc/skb_oracle and answers back, until the port closes. An
+ * empty request unloads the module, and loads it again.
  */
 #include "budget.h"
 #include "oracle_veth.h"
@@ -100,6 +101,17 @@ static bool needs_veth(const char *request, size_t len)
 	return head.flags & ORACLE_BUDGET && op.n[0] & BUDGET_VETH;
 }
 
+/* What came of unloading the oracle's module, which is the last of /modules, as words. */
+static size_t unload(const char *name)
+{
+	if (syscall(SYS_delete_module, "skb_oracle", 0))
+		return snprintf(buffer, sizeof(buffer), "unload: %s", strerror(errno));
+	if (!access("/proc/skb_oracle", F_OK))
+		return snprintf(buffer, sizeof(buffer), "unload: /proc/skb_oracle is still there");
+	load(name);
+	return snprintf(buffer, sizeof(buffer), "unloaded");
+}
+
 int main(void)
 {
 	char name[64];
@@ -130,6 +142,14 @@ int main(void)
 		if (len > sizeof(buffer))
 			fail("a request that is too long");
 		read_all(port, buffer, len);
+		if (!len) {
+			close(proc);
+			n = unload(name);
+			proc = open("/proc/skb_oracle", O_RDWR);
+			write_all(port, &n, sizeof(n));
+			write_all(port, buffer, n);
+			continue;
+		}
 		if (needs_veth(buffer, len) && oracle_veth_up())
 			fail("veth");
 		if (write(proc, buffer, len) != (ssize_t)len)

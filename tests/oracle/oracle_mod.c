@@ -2,7 +2,9 @@
 /*
  * The oracle in a kernel: /proc/skb_oracle. One write is a request, one read its answer.
  *
- * For a guest that does nothing else: no locking, one user.
+ * No locking, one user: a guest that does nothing else, or the running kernel of a machine whose
+ * owner asked for it. Its sockets live in the network namespace of whoever loads it, and what they
+ * change there is all that it changes; unloaded, it leaves nothing behind.
  */
 #include "env_kernel.h"
 #include "budget.h"
@@ -10,6 +12,7 @@
 #include "yardstick.h"
 
 #include <linux/kprobes.h>
+#include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -23,11 +26,15 @@ int (*o_tcp_fragment)(struct sock *sk, enum tcp_queue queue, struct sk_buff *skb
 int (*o_skb_unclone_keeptruesize)(struct sk_buff *skb, gfp_t gfp);
 void (*o_skb_condense)(struct sk_buff *skb);
 struct sock *o_sk;
+struct net *o_net;
+int o_queued;
 
 static struct {
 	struct oracle_request head;
 	struct oracle_op ops[ORACLE_MAX_OPS];
 } request;
+static struct proc_dir_entry *entry;
+static struct socket *plain; /* o_sk's */
 static char *text;
 static unsigned long text_len;
 
@@ -102,7 +109,6 @@ static const struct {
 static int __init oracle_init(void)
 {
 	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
-	struct socket *sock;
 	int i, err = register_kprobe(&probe);
 
 	if (err) {
@@ -119,16 +125,35 @@ static int __init oracle_init(void)
 	text = vmalloc(TEXT_ROOM);
 	if (!text)
 		return -ENOMEM;
-	err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &sock);
+	o_net = get_net(current->nsproxy->net_ns);
+	err = sock_create_kern(o_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &plain);
 	if (err) {
 		pr_err("oracle guest: no socket: %d\n", err);
-		return err;
+		goto no_socket;
 	}
-	o_sk = sock->sk;
-	return proc_create("skb_oracle", 0600, NULL, &oracle_ops) ? 0 : -ENOMEM;
+	o_sk = plain->sk;
+	entry = proc_create("skb_oracle", 0600, NULL, &oracle_ops);
+	if (entry)
+		return 0;
+	err = -ENOMEM;
+	sock_release(plain);
+no_socket:
+	put_net(o_net);
+	vfree(text);
+	return err;
 }
 
-/* No exit: the guest is switched off instead. */
+static void __exit oracle_exit(void)
+{
+	proc_remove(entry);
+	oracle_sock_end();
+	o_sock_settle(0);
+	sock_release(plain);
+	put_net(o_net);
+	vfree(text);
+}
+
 module_init(oracle_init);
+module_exit(oracle_exit);
 MODULE_DESCRIPTION("sk_buff programs, run on the kernel's own sk_buffs");
 MODULE_LICENSE("Dual MIT/GPL");

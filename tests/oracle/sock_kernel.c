@@ -129,25 +129,41 @@ static void no_recovery(void)
  * ------------------------------------------------------------------------------------
  */
 
-/* Once in the life of the guest: 0, or an error. */
+static bool prepared;
+
+/* Once in the life of the module: 0, or an error, and nothing is changed. */
 static int prepare(void)
 {
-	struct net_device *lo = init_net.loopback_dev;
+	struct net_device *lo = o_net->loopback_dev;
 	int err;
 
 	rtnl_lock();
 	err = dev_change_flags(lo, lo->flags | IFF_UP, NULL);
 	rtnl_unlock();
 	if (!err)
-		err = nf_register_net_hook(&init_net, &hook);
-	if (!err)
-		err = tcp_register_congestion_control(&no_control);
-	init_net.ipv4.sysctl_tcp_timestamps = 0;
-	init_net.ipv4.sysctl_tcp_recovery = 0;
-	init_net.ipv4.sysctl_tcp_early_retrans = 0;
-	init_net.ipv4.sysctl_tcp_autocorking = 0;
-	init_net.ipv4.sysctl_tcp_limit_output_bytes = INT_MAX;
-	return err;
+		err = nf_register_net_hook(o_net, &hook);
+	if (err)
+		return err;
+	err = tcp_register_congestion_control(&no_control);
+	if (err) {
+		nf_unregister_net_hook(o_net, &hook);
+		return err;
+	}
+	o_net->ipv4.sysctl_tcp_timestamps = 0;
+	o_net->ipv4.sysctl_tcp_recovery = 0;
+	o_net->ipv4.sysctl_tcp_early_retrans = 0;
+	o_net->ipv4.sysctl_tcp_autocorking = 0;
+	o_net->ipv4.sysctl_tcp_limit_output_bytes = INT_MAX;
+	return 0;
+}
+
+void oracle_sock_end(void)
+{
+	if (!prepared)
+		return;
+	nf_unregister_net_hook(o_net, &hook);
+	tcp_unregister_congestion_control(&no_control);
+	prepared = false;
 }
 
 static void before_connect(struct sock *sk)
@@ -187,7 +203,7 @@ static int connect(void)
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	char name[] = "skb_oracle";
 	struct sock *sk;
-	int err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &the.sock);
+	int err = sock_create_kern(o_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &the.sock);
 
 	if (err)
 		return err;
@@ -224,15 +240,15 @@ static const struct ubuf_info_ops uarg_ops = { .complete = uarg_complete };
 
 bool oracle_sock_open(void)
 {
-	static bool prepared;
 	int i, err = 0;
 
 	memset(&the, 0, sizeof(the));
 	if (!prepared)
 		err = prepare();
-	prepared = true;
-	if (!err)
+	if (!err) {
+		prepared = true;
 		err = connect();
+	}
 	if (err) {
 		pr_err("oracle guest: no socket for programs: %d\n", err);
 		return false;
@@ -417,7 +433,7 @@ static struct sk_buff *segment(u32 ack, const struct oracle_block *blocks, unsig
 			option[2 + 2 * i] = htonl(blocks[i].to);
 		}
 	}
-	skb->dev = init_net.loopback_dev;
+	skb->dev = o_net->loopback_dev;
 	skb->skb_iif = skb->dev->ifindex;
 	skb->protocol = htons(ETH_P_IP);
 	skb->pkt_type = PACKET_HOST;

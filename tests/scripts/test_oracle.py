@@ -230,7 +230,7 @@ class Guests(unittest.TestCase):
     def test_it_panics_in_a_program(self):
         guest = self.boot("panics")
         named = [(f"program {i}", program(f"alloc s0 {i}")) for i in range(5)]
-        run = oracle.Run(argparse.Namespace(seed="s", json=None))
+        run = oracle.Run(argparse.Namespace(seed="s", json=None, host=False))
         run.logs = self.path
         with self.assertRaises(UserError) as caught:
             run.ask_kernel(guest, [prog.request(one) for _, one in named], named)
@@ -300,6 +300,15 @@ class RealGuests(unittest.TestCase):
             guest.ask([prog.request([]), prog.request([], prog.PANIC)])
         self.assertEqual(caught.exception.number, 1)
         self.one_line(caught.exception, "Kernel panic", "asked to panic")
+
+    def test_the_module_goes_and_comes_again(self):
+        """Unloaded after a socket's programs, too, and loaded again it says the same."""
+        guest = self.boot()
+        corpus = [prog.request(parsed) for _, parsed in oracle.corpus(set())]
+        first = guest.ask(corpus)
+        for _ in range(2):
+            self.assertEqual(guest.ask([b""]), ["unloaded"])
+            self.assertEqual(guest.ask(corpus), first)
 
     def test_it_has_no_init(self):
         initrd = self.path / "empty.gz"
@@ -398,12 +407,14 @@ class Commands(unittest.TestCase):
 
     def test_usage(self):
         for words, text in ((["--programs", "0"], "is no number from 1"), (["--ops", "x"], "is no number from 1"),
-                            (["--era", "3.4"], "invalid choice"), (["--host", "--nightly"], "not allowed with"),
+                            (["--era", "3.4"], "invalid choice"), (["--library", "--nightly"], "not allowed with"),
                             (["--program", "x", "--nightly"], "--program goes with"),
                             (["--kernel", "6.1"], "--kernel and --against go together"),
                             (["--kernel", "6.1", "--against", "6.12", "--era", "6.1"], "only"),
                             (["--kernel", "/nowhere", "--against", "6.1"], "'/nowhere' is no kernel"),
-                            (["--host", "--program", "/nowhere.prog"], "/nowhere.prog cannot be read")):
+                            (["--host", "--era", "6.1"], "--era does not go with --host"),
+                            (["--host", "--library"], "not allowed with"),
+                            (["--library", "--program", "/nowhere.prog"], "/nowhere.prog cannot be read")):
             with self.subTest(words):
                 done = self.skbench(*words)
                 self.assertEqual(done.returncode, USAGE, done.stderr)
@@ -411,7 +422,7 @@ class Commands(unittest.TestCase):
                 self.assertIn(text, done.stderr)
 
 
-@unittest.skipUnless(HOST.exists(), "build/release is not built: scripts/skbench oracle --host builds it")
+@unittest.skipUnless(HOST.exists(), "build/release is not built: scripts/skbench oracle --library builds it")
 class Library(unittest.TestCase):
     """The interpreter over the library."""
 
