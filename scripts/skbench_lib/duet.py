@@ -277,7 +277,7 @@ class Survey(Turns):
         if answer is not None:
             cell.lost_in_row = 0
             cell.samples.append((answer, pad))
-            if answer["status"] == "oversubscribed":
+            if answer.get("status") == "oversubscribed":
                 cell.oversubscribed = True
                 cell.status, cell.reason = UNMEASURED, f"oversubscribed: {answer['reason']}"
             if len(cell.samples) >= cell.wanted:

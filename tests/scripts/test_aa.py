@@ -38,7 +38,7 @@ class Case(unittest.TestCase):
         """`skbench aa --campaign` in this process, a Ctrl-C after STOP_AFTER samples: (status, table, report)."""
         taken = [0]
 
-        def sample(binary, case, n, pad, batches=None, cpus=None, inject=0):
+        def sample(binary, case, n, pad, batches=None, cpus=None, inject=0, oversubscribe=False):
             taken[0] += 1
             if stop_after is not None and taken[0] > stop_after:
                 raise KeyboardInterrupt

@@ -625,7 +625,7 @@ class AA(Case):
         """`skbench aa ARGS` in this process on invented samples: (status, table, report)."""
         rng = random.Random(SEED)
 
-        def sample(binary, case, n, pad, batches=None, cpus=None, inject=0):
+        def sample(binary, case, n, pad, batches=None, cpus=None, inject=0, oversubscribe=False):
             return {"busy": {"p33": 1000 * math.exp(rng.gauss(0, sigma)) * (1 + inject / 100)}}
 
         fake = self.fake()
