@@ -94,13 +94,34 @@ void flow_finish(const struct flow *f, u8 *frame, u32 payload, bool tso)
 
 u32 flow_ack_frame(const struct flow *f, u8 *frame, u32 seq, u32 ack)
 {
+	return flow_data_frame(f, frame, seq, ack, FLOW_ACK, 0);
+}
+
+u32 flow_data_frame(const struct flow *f, u8 *frame, u32 seq, u32 ack, u16 flags, u32 payload)
+{
 	u8 *ip = frame + IP_AT, *tcp = frame + TCP_AT;
 
-	flow_tcp_header(f, frame, seq, ack, FLOW_ACK);
-	flow_finish(f, frame, 0, false);
+	flow_tcp_header(f, frame, seq, ack, flags);
+	flow_finish(f, frame, payload, false);
 	put16(ip + 10, ~csum(ip, FLOW_IP_BYTES, 0));
-	put16(tcp + 16, ~csum(tcp, FLOW_TCP_BYTES, 0));
-	return FLOW_HEADER_BYTES;
+	put16(tcp + 16, ~csum(tcp, FLOW_TCP_BYTES + payload, 0));
+	return FLOW_HEADER_BYTES + payload;
+}
+
+bool flow_learn(const u8 *frame, u32 len, struct flow *out, u32 *seq)
+{
+	const u8 *ip = frame + IP_AT, *tcp = frame + TCP_AT;
+
+	if (len < FLOW_HEADER_BYTES || get16(frame + 12) != 0x0800 || ip[0] != 0x45 || ip[9] != 6)
+		return false;
+	memcpy(out->dst_mac, frame, 6);
+	memcpy(out->src_mac, frame + 6, 6);
+	out->saddr = get32(ip + 12);
+	out->daddr = get32(ip + 16);
+	out->sport = get16(tcp);
+	out->dport = get16(tcp + 2);
+	*seq = get32(tcp + 4);
+	return true;
 }
 
 const char flow_no_tcp[] = "no TCP over IPv4", flow_other[] = "another connection";

@@ -43,6 +43,15 @@ void flow_finish(const struct flow *f, u8 *frame, u32 payload, bool tso);
 /* An ACK of ACK without payload, all sums right, in FRAME. Returns its length. */
 u32 flow_ack_frame(const struct flow *f, u8 *frame, u32 seq, u32 ack);
 
+/* A segment whose PAYLOAD bytes stand behind the headers, all sums right. Returns its length. */
+u32 flow_data_frame(const struct flow *f, u8 *frame, u32 seq, u32 ack, u16 flags, u32 payload);
+
+/*
+ * The connection of a frame and its sequence number, no checksum looked at; false for one that is
+ * no TCP over IPv4.
+ */
+bool flow_learn(const u8 *frame, u32 len, struct flow *out, u32 *seq);
+
 struct flow_segment {
 	u32 seq, ack, payload, payload_at;
 	u16 flags;

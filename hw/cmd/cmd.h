@@ -15,6 +15,7 @@ int cmd_list(int argc, char **argv);
 int cmd_bind(int argc, char **argv);
 int cmd_unbind(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_respond(int argc, char **argv);
 
 /* "skbench: hw: ..." on standard error. Returns STATUS. */
 __attribute__((format(printf, 2, 3))) int cmd_error(int status, const char *fmt, ...);

@@ -18,6 +18,7 @@ static const struct {
 	{ "bind", cmd_bind, "give a port to vfio-pci" },
 	{ "unbind", cmd_unbind, "give it back to its driver" },
 	{ "serve", cmd_serve, "the model for another process, by vfio-user on a socket" },
+	{ "respond", cmd_respond, "the race's peer on another machine, on any Ethernet interface" },
 };
 
 int cmd_error(int status, const char *fmt, ...)

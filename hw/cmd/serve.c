@@ -96,27 +96,15 @@ static void count_frame(struct port *port)
 		model_lose_memory(port->m);
 }
 
-static u32 get32(const u8 *p)
-{
-	return (u32)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
-}
-
 static void begin(struct partner *p, const struct model_frame *f)
 {
-	const u8 *ip = f->data + FLOW_MAC_BYTES, *tcp = ip + FLOW_IP_BYTES;
 	struct flow flow;
+	u32 seq;
 
-	if (f->len < FLOW_HEADER_BYTES || f->data[12] != 8 || f->data[13] || ip[0] != 0x45 ||
-	    ip[9] != 6)
+	if (!flow_learn(f->data, f->len, &flow, &seq))
 		return; /* no connection of ours */
-	memcpy(flow.dst_mac, f->data, 6);
-	memcpy(flow.src_mac, f->data + 6, 6);
-	flow.saddr = get32(ip + 12);
-	flow.daddr = get32(ip + 16);
-	flow.sport = get32(tcp) >> 16;
-	flow.dport = get32(tcp) & 0xffff;
-	p->begun = !responder_init(&p->peer, p->m, &p->p, &flow, get32(tcp + 4), p->timing,
-				   RX_DMA_PS, p->err, sizeof(p->err));
+	p->begun = !responder_init(&p->peer, p->m, &p->p, &flow, seq, p->timing, RX_DMA_PS, p->err,
+				   sizeof(p->err));
 }
 
 static void partner_frame(void *ctx, const struct model_frame *f)

@@ -14,8 +14,8 @@ def add_parser(subparsers):
     parser = subparsers.add_parser(
         "hw", help="drive a NIC of the 82599 family through VFIO, or a model of one",
         description="Drives a NIC of the 82599 family through VFIO, or the model of one in software. Each of list, "
-                    "bind, unbind, selftest, race and serve takes --help of its own.")
-    parser.add_argument("action", choices=["list", "bind", "unbind", "selftest", "race", "serve"])
+                    "bind, unbind, selftest, race, serve and respond takes --help of its own.")
+    parser.add_argument("action", choices=["list", "bind", "unbind", "selftest", "race", "serve", "respond"])
     parser.add_argument("arguments", nargs=argparse.REMAINDER,
                         help="options of the action; list, selftest and race take --json FILE")
     parser.set_defaults(func=main)

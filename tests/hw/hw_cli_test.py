@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
@@ -224,6 +225,59 @@ class Ports(unittest.TestCase):
         hw("unbind", "0000:00:00.0", "--force", status=2)
         hw("bind", "ffff:ff:1f.7", status=4)
         hw("selftest", "--device", "ffff:ff:1f.7", status=4)
+
+
+def in_a_network(script, *words):
+    """The words of a command that runs SCRIPT, then the program with WORDS, in a network namespace of its own."""
+    return ["unshare", "--net", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "sh", "-c",
+            f'set -e; {script} "$@"', "sh", PROGRAM, *words]
+
+
+CABLE = "ip link add near type veth peer name far; ip link set near up; ip link set far up;"
+NETWORK = subprocess.run(in_a_network(CABLE + "true"), capture_output=True, check=False).returncode == 0
+
+
+class Respond(unittest.TestCase):
+    def test_bad_input(self):
+        for words in ([], ["--interface"], ["--interface", "x", "--k", "0"], ["--interface", "x", "--ack", "never"],
+                      ["--interface", "x", "--seconds", "0"], ["--interface", "x", "--seconds", "1s"], ["x"]):
+            done = hw("respond", *words, status=2)
+            self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1), done.stderr)
+        for name, why in (("nowhere", "nowhere: no such interface (ip link)"), ("", "no such interface"),
+                          ("a" * 300, "no such interface"), ("lo", "lo: no Ethernet interface")):
+            done = hw("respond", "--interface", name, status=4)
+            self.assertIn(why, done.stderr)
+            self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1), done.stderr)
+        self.assertIn("--interface IF", hw("respond", "--help").stdout)
+
+    @unittest.skipUnless(NETWORK, "no network namespace, no veth, or no iproute2 here")
+    def test_in_a_network(self):
+        def run(script, *words):
+            done = subprocess.run(in_a_network(script, "respond", *words), capture_output=True, text=True, timeout=60,
+                                  check=False)
+            return done.returncode, done.stdout, done.stderr
+
+        self.assertEqual(run(CABLE + "ip link set near down;", "--interface", "near"),
+                         (4, "", "skbench: hw: respond: near is down: ip link set near up\n"))
+        apart = CABLE + "ethtool -K near gro off >&2 2>/dev/null || true;"
+        if shutil.which("setpriv"):
+            status, out, err = run(apart + "exec setpriv --bounding-set -net_raw --inh-caps -net_raw",
+                                   "--interface", "near")
+            if "merges" not in err:  # GRO is on by default here, and there is no ethtool
+                self.assertEqual((status, out, len(err.splitlines())), (4, "", 1))
+                self.assertIn("run as root, or with CAP_NET_RAW", err)
+        status, out, err = run(apart, "--interface", "near", "--ack", "stretch", "--k", "8", "--seconds", "1")
+        if "merges" not in err:
+            self.assertEqual((status, err), (0, ""))
+            self.assertEqual(out.splitlines()[0], "answering on near: ACK stretch, k 8")
+            self.assertIn("0 connections, 0 segments acknowledged by 0 ACKs", out)
+            process = subprocess.Popen(in_a_network(apart + "exec", "respond", "--interface", "near"),
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(process.stdout.readline(), "answering on near: ACK every, k 2\n")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, err), (0, ""))
+            self.assertIn("0 connections", out)
 
 
 if __name__ == "__main__":
