@@ -251,10 +251,10 @@ static int answer_some(struct respond *r, int fd, char *err, size_t errlen)
 			return 0;
 		if (n < 0)
 			return socket_failed(-errno, "nothing can be received", err, errlen);
-		ret = send_ack(fd, ack,
-			       respond_frame(r, clock_ps(), frame, min((size_t)n, sizeof(frame)),
-					     ack),
-			       err, errlen);
+		ret = send_ack(
+			fd, ack,
+			respond_frame(r, clock_ps(), frame, min((size_t)n, sizeof(frame)), ack),
+			err, errlen);
 		if (ret)
 			return ret;
 	}

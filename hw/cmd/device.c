@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/cmd/device.h"
 #include "hw/cmd/cmd.h"
+#include "hw/vfio/hugepages.h"
 #include "hw/vfio/vfio.h"
 #include "hw/vfu/client.h"
 
@@ -53,6 +54,8 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 				sizeof(err));
 	if (ret)
 		cmd_error(CMD_IMPOSSIBLE, "%s", err);
+	else if (hugepages_short(env.root, HUGEPAGES_ARENA, err, sizeof(err)))
+		cmd_error(CMD_OK, "%s: %s", c->name, err); /* it works without them */
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* list, bind, unbind. */
 #include "hw/cmd/cmd.h"
+#include "hw/vfio/hugepages.h"
 #include "hw/vfio/sysfs.h"
 
 #include <errno.h>
@@ -95,6 +96,7 @@ int cmd_list(int argc, char **argv)
 	static struct sysfs_port ports[MAX_PORTS];
 	struct sysfs_env env = sysfs_this_machine();
 	const char *json = NULL;
+	char text[TEXT_BYTES];
 	FILE *f = NULL;
 	u32 n;
 
@@ -120,6 +122,8 @@ int cmd_list(int argc, char **argv)
 	n = min(sysfs_list(&env, ports, MAX_PORTS), (u32)MAX_PORTS);
 	for (u32 i = 0; i < n && f != stdout; i++)
 		print_port(&env, &ports[i]);
+	if (n && f != stdout && hugepages_short(env.root, HUGEPAGES_ARENA, text, sizeof(text)))
+		printf("%s\n", text);
 	if (!n && f != stdout)
 		printf("no 82599, X540, X550, X552 or X553 in this machine: --device model runs "
 		       "without one\n");

@@ -219,6 +219,42 @@ class Ports(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             self.assertIn("--device model", hw("list", "--root", root).stdout)
 
+    def test_huge_pages(self):
+        """What keeps rings out of huge pages is said in one line, and nothing where nothing does."""
+        with tempfile.TemporaryDirectory() as root:
+            port = Path(root) / "sys/bus/pci/devices/0000:03:00.0"
+            port.mkdir(parents=True)
+            (port / "vendor").write_text("0x8086\n", encoding="ascii")
+            (port / "device").write_text("0x10fb\n", encoding="ascii")
+            proc = Path(root) / "proc"
+            proc.mkdir()
+
+            def told(total, free, reserved=0, kib=2048):
+                (proc / "meminfo").write_text(
+                    f"MemTotal: 999 kB\nHugePages_Total: {total}\nHugePages_Free: {free}\n"
+                    f"HugePages_Rsvd: {reserved}\nHugepagesize: {kib} kB\n", encoding="ascii")
+                return [line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]
+
+            (proc / "mounts").write_text("none /empty hugetlbfs rw 0 0\nnone /stale hugetlbfs rw 0 0\n"
+                                         "none /other tmpfs rw 0 0\n", encoding="ascii")
+            for name in ("empty", "stale", "other"):
+                (Path(root) / name).mkdir()
+            (Path(root) / "other/file").touch()
+            self.assertEqual(told(1024, 0), ["huge pages: reserved 1024, free 0, needed 8: more by sysctl "
+                                             "vm.nr_hugepages, or end who uses them"])
+            (Path(root) / "stale/rtemap_0").touch()
+            self.assertEqual(told(1024, 0), ["huge pages: reserved 1024, free 0, needed 8; there are files, stale ones "
+                                             "perhaps, in /stale"])
+            self.assertEqual(told(16, 16, reserved=9),
+                             ["huge pages: reserved 16, free 7, needed 8; there are files, stale ones perhaps, in /stale"])
+            self.assertEqual(told(0, 0), ["huge pages: none reserved, small ones are used: as root, sysctl "
+                                          "vm.nr_hugepages=8"])
+            (proc / "mounts").unlink()  # an anonymous mapping needs none
+            self.assertEqual(told(8, 8), [])
+            self.assertEqual(told(1, 1, kib=1 << 20), [])
+            (proc / "meminfo").unlink()
+            self.assertEqual(len([line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]), 1)
+
     def test_usage(self):
         hw("bind", status=2)
         hw("bind", "03:00.0", status=2)

@@ -37,7 +37,8 @@ static const u8 peer_mac[6] = { 0x02, 0, 0, 0, 0, 0x02 };
 
 /* An ACK of the bench's connection as it has to stand on the wire; sums by hand, below. */
 static const u8 ack_bytes[FLOW_HEADER_BYTES] = {
-	0x00, 0x1b, 0x21, 0x99, 0x3c, 0x4d, 0x02, 0x00, 0x00, 0x00, 0x00, 0x02, 0x08, 0x00, /* MACs */
+	0x00, 0x1b, 0x21, 0x99, 0x3c, 0x4d, 0x02, 0x00, 0x00, 0x00, 0x00, 0x02, 0x08,
+	0x00, /* MACs */
 	0x45, 0x00, 0x00, 0x34, 0x00, 0x00, 0x40, 0x00, 0x40, 0x06, 0x26, 0xc2, /* IPv4, 52 bytes */
 	10,   0,    0,	  2,	10,   0,    0,	  1, /* addresses */
 	0x13, 0x89, 0x13, 0x89, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, /* ports, seq, ack */
@@ -82,8 +83,8 @@ static u32 segment(u8 *frame, u32 seq, u32 n, u32 of)
 
 	for (u32 i = 0; i < MSS; i++)
 		frame[FLOW_HEADER_BYTES + i] = (u8)(i * 7 + n);
-	return flow_data_frame(&f, frame, seq + n * MSS, 1,
-			       FLOW_ACK | (n == of - 1 ? FLOW_PSH : 0), MSS);
+	return flow_data_frame(&f, frame, seq + n * MSS, 1, FLOW_ACK | (n == of - 1 ? FLOW_PSH : 0),
+			       MSS);
 }
 
 struct rig {
@@ -258,8 +259,8 @@ static void *run_thread(void *arg)
 {
 	struct run *run = arg;
 
-	run->ret = respond_run(&run->r, run->fd, &run->stop, run->seconds, run->err,
-			       sizeof(run->err));
+	run->ret =
+		respond_run(&run->r, run->fd, &run->stop, run->seconds, run->err, sizeof(run->err));
 	return NULL;
 }
 
