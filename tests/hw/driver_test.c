@@ -3,6 +3,7 @@
  * The driver on the model: bring-up over many seeds, timing of one TSO, completions of each kind,
  * several queues, loopback, interrupts, statistics, hangs, and what is refused.
  */
+#include "tests/hw/null_device.h"
 #include "tests/hw/rig.h"
 
 #define US SIM_PS_PER_US
@@ -764,18 +765,79 @@ static void identification(void **state)
 		assert_null(ixgbe_find_id(not_ours[i]));
 }
 
+static u32 esdp_reads;
+
+static u32 read_counting_pins(struct nicdev *dev, u32 reg)
+{
+	esdp_reads += reg == IXGBE_ESDP;
+	return null_read32(dev, reg == IXGBE_EEC_X553 ? IXGBE_EEC : reg);
+}
+
+/*
+ * Whether the link is up LINKS alone decides, whatever the medium: boards wire the general-purpose
+ * pins as they like, and copper ports have no cage. Pins are read when no link came, on an 82599,
+ * and then for the sentence only.
+ */
+static void link_without_pins(void **state)
+{
+	static const u16 devices[] = { 0x10fb, 0x154d, 0x10f7, 0x151c, 0x1528,
+				       0x1563, 0x15ac, 0x15ad, 0x15ce, 0x15c8 };
+	static const u32 pins[] = { 0, IXGBE_ESDP_SDP2, 1u << 0, 1u << 3, 0xff, 0xffffffff };
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(devices) * ARRAY_SIZE(pins); i++) {
+		struct nicdev *dev = null_device_open();
+		struct nicdev_ops ops = *dev->ops;
+		const u16 device = devices[i / ARRAY_SIZE(pins)];
+		const u32 esdp = pins[i % ARRAY_SIZE(pins)];
+		bool is_82599;
+		struct ixgbe ix;
+		char err[300] = "";
+
+		ops.read32 = read_counting_pins;
+		dev->ops = &ops;
+		dev->device = device;
+		assert_int_equal(ixgbe_start(&ix, dev, &ixgbe_default_config, err, sizeof(err)), 0);
+		is_82599 = ix.id->mac == IXGBE_82599;
+		esdp_reads = 0;
+		null_write32(dev, IXGBE_ESDP, esdp);
+		null_write32(dev, IXGBE_LINKS, IXGBE_LINKS_UP);
+		assert_true(ixgbe_link_up(&ix));
+		assert_int_equal(ixgbe_wait_link(&ix, 100, err, sizeof(err)), 0);
+		null_write32(dev, IXGBE_LINKS, 0);
+		assert_false(ixgbe_link_up(&ix));
+		assert_int_equal(esdp_reads, 0);
+		assert_int_equal(ixgbe_wait_link(&ix, 100, err, sizeof(err)), -ETIMEDOUT);
+		assert_int_equal(esdp_reads, is_82599);
+		assert_int_equal(strstr(err, "no module") != NULL,
+				 is_82599 && !(esdp & IXGBE_ESDP_SDP2));
+		ixgbe_stop(&ix);
+		nicdev_close(dev);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bring_up),	    cmocka_unit_test(wire_time),
-		cmocka_unit_test(windows),	    cmocka_unit_test(completions),
-		cmocka_unit_test(wthresh_rest),	    cmocka_unit_test(queues),
-		cmocka_unit_test(loopback),	    cmocka_unit_test(receive_limits),
-		cmocka_unit_test(gives_up),	    cmocka_unit_test(refused),
-		cmocka_unit_test(plain_between),    cmocka_unit_test(deterministic),
-		cmocka_unit_test(identification),   cmocka_unit_test(frames),
-		cmocka_unit_test(clock_and_stamps), cmocka_unit_test(more_receive_queues),
-		cmocka_unit_test(many_pieces),	    cmocka_unit_test(segment_lengths),
+		cmocka_unit_test(link_without_pins),
+		cmocka_unit_test(bring_up),
+		cmocka_unit_test(wire_time),
+		cmocka_unit_test(windows),
+		cmocka_unit_test(completions),
+		cmocka_unit_test(wthresh_rest),
+		cmocka_unit_test(queues),
+		cmocka_unit_test(loopback),
+		cmocka_unit_test(receive_limits),
+		cmocka_unit_test(gives_up),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(plain_between),
+		cmocka_unit_test(deterministic),
+		cmocka_unit_test(identification),
+		cmocka_unit_test(frames),
+		cmocka_unit_test(clock_and_stamps),
+		cmocka_unit_test(more_receive_queues),
+		cmocka_unit_test(many_pieces),
+		cmocka_unit_test(segment_lengths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
