@@ -344,16 +344,20 @@ static void over_a_seam(void **state)
 	close(fd[1]);
 }
 
-/* GRO is on by default on some kernels. */
-static void set_gro(const char *ifname, bool on)
+/* GRO is on by default on some kernels. False where nobody knows the request: an emulator of user space. */
+static bool set_gro(const char *ifname, bool on)
 {
 	struct ethtool_value gro = { .cmd = ETHTOOL_SGRO, .data = on };
 	struct ifreq ifr = { .ifr_data = (void *)&gro };
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	assert_int_equal(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+	if (ioctl(fd, SIOCETHTOOL, &ifr)) {
+		close(fd);
+		return false;
+	}
 	close(fd);
+	return true;
 }
 
 static int sender_socket(const char *ifname)
@@ -389,11 +393,13 @@ static void on_a_cable(void **state)
 	assert_int_equal(respond_open("near", err, sizeof(err)), -ENETDOWN);
 	assert_string_equal(err, "near is down: ip link set near up");
 	assert_int_equal(system("ip link set near up && ip link set far up"), 0);
-	set_gro("near", true);
+	if (!set_gro("near", true)) {
+		print_message("skipped: GRO cannot be set here (%s)\n", strerror(errno));
+		skip();
+	}
 	assert_int_equal(respond_open("near", err, sizeof(err)), -EBUSY);
 	assert_non_null(strstr(err, "ethtool -K near gro off lro off"));
-	set_gro("near", false);
-	set_gro("far", false);
+	assert_true(set_gro("near", false) && set_gro("far", false));
 	assert_int_equal(respond_open("nowhere", err, sizeof(err)), -ENODEV);
 	assert_int_equal(respond_open("", err, sizeof(err)), -ENODEV);
 	assert_int_equal(respond_open("longerthananyname", err, sizeof(err)), -ENODEV);
