@@ -53,14 +53,14 @@ def add_parser(subparsers):
     parser.add_argument("--kernel", metavar="A", help="with --against: an era, a release, or a directory with a kernel and "
                         "its headers, which takes the library's place; with --yardstick their costs are compared")
     parser.add_argument("--against", metavar="B", help="the kernel that A is compared with")
+    parser.add_argument("--library", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
+    parser.add_argument("--host", action="store_true",
+                        help="against the kernel that runs here, without QEMU: as root, loads the module and unloads it; "
+                             "what random programs find there may bring the machine down")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--nightly", action="store_true",
                      help="100000 programs on 6.1, 20000 on 6.12, longer ones, and kernels that zero memory and "
                           "that check every object; started again, it goes on where it was stopped")
-    how.add_argument("--library", action="store_true", help="the library alone: nothing is compared, no QEMU is needed")
-    how.add_argument("--host", action="store_true",
-                     help="against the kernel that runs here, without QEMU: as root, loads the module and unloads it; what "
-                          "random programs find there may bring the machine down")
     how.add_argument("--coverage", action="store_true",
                      help="which branches of the library the programs reach, without QEMU")
     how.add_argument("--budget", action="store_true",
@@ -83,6 +83,11 @@ def main(args):
         raise UserError("--program goes with neither --nightly, --yardstick, --coverage nor --budget")
     if args.host and args.era:
         raise UserError("--era does not go with --host: the running kernel has one")
+    other = args.nightly or args.coverage or args.budget or args.yardstick
+    if args.host and (args.library or other):
+        raise UserError("--host goes with --programs, --ops, --seed and --program only")
+    if args.library and other:
+        raise UserError("--library goes with --programs, --ops, --seed, --program and --era only")
     run = Run(args)
     if args.kernel or args.against:
         if not (args.kernel and args.against):

@@ -407,13 +407,14 @@ class Commands(unittest.TestCase):
 
     def test_usage(self):
         for words, text in ((["--programs", "0"], "is no number from 1"), (["--ops", "x"], "is no number from 1"),
-                            (["--era", "3.4"], "invalid choice"), (["--library", "--nightly"], "not allowed with"),
+                            (["--era", "3.4"], "invalid choice"), (["--library", "--nightly"], "--library goes with"),
                             (["--program", "x", "--nightly"], "--program goes with"),
                             (["--kernel", "6.1"], "--kernel and --against go together"),
                             (["--kernel", "6.1", "--against", "6.12", "--era", "6.1"], "only"),
                             (["--kernel", "/nowhere", "--against", "6.1"], "'/nowhere' is no kernel"),
                             (["--host", "--era", "6.1"], "--era does not go with --host"),
-                            (["--host", "--library"], "not allowed with"),
+                            (["--host", "--library"], "--host goes with"),
+                            (["--host", "--nightly"], "--host goes with"),
                             (["--library", "--program", "/nowhere.prog"], "/nowhere.prog cannot be read")):
             with self.subTest(words):
                 done = self.skbench(*words)
