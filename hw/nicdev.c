@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IOVA_FIRST (16ull << 20) /* below lies what old devices and firmware use */
@@ -39,6 +40,15 @@ void nicdev_close(struct nicdev *dev)
  * --- time
  * ----------------------------------------------------------------------------------------------
  */
+
+u64 nicdev_monotonic_ps(struct nicdev *dev)
+{
+	struct timespec t;
+
+	(void)dev;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return ((u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec) * 1000u;
+}
 
 void nicdev_delay_us(struct nicdev *dev, u32 us)
 {

@@ -138,6 +138,9 @@ static __always_inline u64 nicdev_now_ps(struct nicdev *dev)
 	return dev->ops->now_ps(dev);
 }
 
+/* now_ps() of a device in real time: CLOCK_MONOTONIC. DEV is not looked at. */
+u64 nicdev_monotonic_ps(struct nicdev *dev);
+
 /*
  * Lets time pass, up to UNTIL_PS at most: the model runs its next event, hardware runs anyway. What
  * a loop calls that polls memory. False if the device will do nothing until then.

@@ -3,6 +3,7 @@
 #ifndef HW_CMD_CMD_H
 #define HW_CMD_CMD_H
 
+#include "sim/peer.h"
 #include "skb/compiler.h"
 
 #include <stdio.h>
@@ -28,6 +29,9 @@ const char *cmd_option(int argc, char **argv, int *i, const char *name, bool *fa
 
 /* TEXT as a number from LO to HI. False for any other text. */
 bool cmd_number(const char *text, u64 lo, u64 hi, u64 *out);
+
+/* TEXT as the name of a policy of ACKs. False for any other text. */
+bool cmd_policy(const char *text, enum peer_policy *out);
 
 /* A text inside quotes, as JSON has it. */
 void cmd_json_text(FILE *f, const char *text);

@@ -57,6 +57,14 @@ bool cmd_number(const char *text, u64 lo, u64 hi, u64 *out)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *out >= lo && *out <= hi;
 }
 
+bool cmd_policy(const char *text, enum peer_policy *out)
+{
+	for (*out = 0; *out < PEER_POLICY_NR; (*out)++)
+		if (!strcmp(text, peer_policy_name(*out)))
+			return true;
+	return false;
+}
+
 void cmd_json_text(FILE *f, const char *text)
 {
 	fputc('"', f);

@@ -231,10 +231,7 @@ static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fa
 		o->peer_mac = v;
 		*fault |= !take_mac(v, o->port.peer_mac);
 	} else if ((v = cmd_option(argc, argv, i, "--ack", fault))) {
-		for (o->p.ack = 0; o->p.ack < PEER_POLICY_NR; o->p.ack++)
-			if (!strcmp(v, peer_policy_name(o->p.ack)))
-				return true;
-		*fault = true;
+		*fault |= !cmd_policy(v, &o->p.ack);
 	} else if ((v = cmd_option(argc, argv, i, "--mode", fault))) {
 		for (o->p.mode = 0; o->p.mode < RACE_MODE_NR; o->p.mode++)
 			if (!strcmp(v, race_mode_name(o->p.mode)))

@@ -167,10 +167,7 @@ static bool take(struct options *o, int argc, char **argv, int *i, bool *fault)
 	} else if ((v = cmd_option(argc, argv, i, "--pcap", fault))) {
 		o->pcap = v;
 	} else if ((v = cmd_option(argc, argv, i, "--ack", fault))) {
-		for (o->policy = 0; o->policy < PEER_POLICY_NR; o->policy++)
-			if (!strcmp(v, peer_policy_name(o->policy)))
-				return true;
-		*fault = true;
+		*fault |= !cmd_policy(v, &o->policy);
 	} else {
 		return false;
 	}

@@ -14,13 +14,11 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define INFO_BYTES	4096
 #define CONTAINER	"/dev/vfio/vfio"
 #define REG_BYTES	0x20000
-#define PS_PER_NS	1000ull
 #define PAGEMAP_PFN	((1ull << 55) - 1)
 #define PAGEMAP_PRESENT (1ull << 63)
 
@@ -527,15 +525,6 @@ static int op_config_write16(struct nicdev *dev, u32 offset, u16 value)
 		       : -EIO;
 }
 
-static u64 op_now_ps(struct nicdev *dev)
-{
-	struct timespec t;
-
-	(void)dev;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return ((u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec) * PS_PER_NS;
-}
-
 static bool op_relax(struct nicdev *dev, u64 until_ps)
 {
 	(void)dev, (void)until_ps;
@@ -565,7 +554,7 @@ static void op_close(struct nicdev *dev)
 	.name = "vfio", .read32 = op_read32, .write32 = op_write32, .dma_map = op_dma_map, \
 	.dma_unmap = op_dma_unmap, .irq_enable = op_irq_enable, .reset = op_reset,         \
 	.config_read16 = op_config_read16, .config_write16 = op_config_write16,            \
-	.now_ps = op_now_ps, .relax = op_relax, .close = op_close
+	.now_ps = nicdev_monotonic_ps, .relax = op_relax, .close = op_close
 static const struct nicdev_ops vfio_ops = { OPS };
 static const struct nicdev_ops noiommu_ops = { OPS, .dma_physical = op_dma_physical };
 

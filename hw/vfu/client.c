@@ -15,14 +15,12 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ALL_ONES       0xffffffffu
 #define REG_BYTES      0x20000
 #define ANSWER_SECONDS 10
 #define LOOK_EVERY     256 /* calls of relax() to a look at the socket */
-#define PS_PER_NS      1000ull
 
 struct vfu {
 	struct nicdev dev;
@@ -263,15 +261,6 @@ static int op_config_write16(struct nicdev *dev, u32 offset, u16 value)
 			    sizeof(value), false);
 }
 
-static u64 op_now_ps(struct nicdev *dev)
-{
-	struct timespec t;
-
-	(void)dev;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return ((u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec) * PS_PER_NS;
-}
-
 /* The other process needs a CPU, too. A server that is gone is noticed here, where loops wait. */
 static bool op_relax(struct nicdev *dev, u64 until_ps)
 {
@@ -304,7 +293,7 @@ static const struct nicdev_ops vfu_ops = { .name = "vfio-user",
 					   .reset = op_reset,
 					   .config_read16 = op_config_read16,
 					   .config_write16 = op_config_write16,
-					   .now_ps = op_now_ps,
+					   .now_ps = nicdev_monotonic_ps,
 					   .relax = op_relax,
 					   .close = op_close };
 
