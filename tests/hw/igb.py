@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import vfio_guest  # noqa: E402
-from vfio_guest import ROOT, UserError, guest  # noqa: E402
+from guestlib import UserError, guest, initramfs  # noqa: E402
 
 SUITE = "bookworm-backports"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "qemu-system-common", "seabios"]
@@ -117,7 +117,7 @@ def main(arguments):
         ours, theirs = work / "model.pcapng", work / "igb.pcap"
         subprocess.run([build / "tests/hw/hw_same_model", ours], check=True)
         image, modules = vfio_guest.kernel_files(work)
-        text = boot(work, image, vfio_guest.initramfs(work, modules, SOURCES), theirs)
+        text = boot(work, image, initramfs(work, modules, SOURCES), theirs)
         if "end 0 failed" not in text:
             print(text)
             return 1

@@ -6,17 +6,15 @@ The kernel is Debian's, unpacked below build/oracle; software emulation, so that
 check fails or the guest does not come to its end, 4 if this machine lacks something.
 """
 
-import gzip
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-from skbench_lib import oracleguest as guest  # noqa: E402
-from skbench_lib.errors import UserError  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import guestlib  # noqa: E402
+from guestlib import UserError, guest, initramfs  # noqa: E402
 
 SECONDS = 480
 SOURCES = ["tests/hw/vfio_guest.c", "hw/nicdev.c", "hw/vfio/vfio.c", "hw/vfio/sysfs.c", "hw/ixgbe/id.c", "skb/bug.c"]
@@ -27,35 +25,7 @@ MACHINES = {"intel": ("intel-iommu,intremap=on", "max", "intel_iommu=on"),
 
 def kernel_files(work):
     """(image, {module: bytes}) of Debian's kernel."""
-    apt = guest.Apt(None)
-    package = apt.depends("linux-image-amd64", r"linux-image-\d\S+-amd64")
-    root = guest.directory() / f"vfio-{package}"
-    if not (root / "ready").exists():
-        root.mkdir(parents=True, exist_ok=True)
-        deb = apt.download([package], work)[0]
-        subprocess.run(f"dpkg-deb --fsys-tarfile '{deb}' | tar -x -C '{root}' --wildcards './boot/vmlinuz-*' "
-                       "'*/vfio*.ko*' '*/irqbypass.ko*'", shell=True, check=True)
-        (root / "ready").touch()
-    modules = {}
-    for name in MODULES:
-        for path in root.rglob(f"{name}.ko*"):  # none: another version has it elsewhere
-            modules[name.replace("-", "_")] = guest._module(path)
-    return next((root / "boot").glob("vmlinuz-*")), modules
-
-
-def initramfs(work, modules, sources):
-    program = work / "init"
-    subprocess.run(["gcc", "-O1", "-static", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
-                    "-D_LGPL_SOURCE", f"-I{ROOT}", "-o", str(program), *[str(ROOT / name) for name in sources]],
-                   check=True)
-    order = guest._in_order(modules)
-    entries = [("init", 0o100755, program.read_bytes()), ("dev", 0o040755, b""),
-               ("dev/console", 0o020600, b"", (5, 1))]
-    entries += [(f"{name}.ko", 0o100644, modules[name]) for name in order]
-    entries.append(("modules", 0o100644, "".join(f"/{name}.ko\n" for name in order).encode()))
-    path = work / "initramfs.gz"
-    path.write_bytes(gzip.compress(guest._cpio(entries), 1))
-    return path
+    return guestlib.kernel_files(work, "vfio", MODULES)
 
 
 def boot(kind, image, initrd):
