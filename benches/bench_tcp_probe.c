@@ -17,6 +17,8 @@ struct sums {
 	u64 copy;
 	u64 free_locked; /* by whoever held the socket lock */
 	u64 free; /* and by others */
+	u64 deliver; /* tcp_v4_rcv(), without its waits and without what it freed */
+	u64 backlog; /* what the socket's owner hands on of the backlog */
 	struct hist hold; /* one read, without its waits and without what it freed afterwards */
 	struct hist latency; /* from eaten to freed */
 };
@@ -143,6 +145,42 @@ WRAP_FLUSH(__sk_defer_free_flush_6_12)
 	WRAP_RECV(tcp_recvmsg_spin_##suffix)
 TCP_RX_FOR_EACH(WRAP_PAIR)
 
+/* --- who receives
+ * ------------------------------------------------------------------------------------- */
+
+/* Of other flows' packets, which find no socket, nothing is counted. */
+#define WRAP_DELIVER(suffix, era, defer)                                               \
+	int __real_tcp_v4_rcv_##suffix(struct net *net, struct sk_buff *skb);          \
+	int __wrap_tcp_v4_rcv_##suffix(struct net *net, struct sk_buff *skb);          \
+	int __wrap_tcp_v4_rcv_##suffix(struct net *net, struct sk_buff *skb)           \
+	{                                                                              \
+		struct probe *p = this_probe();                                        \
+		u64 waited = sock_waited, before = p->now.free, t = bench_ticks();     \
+		int ret = __real_tcp_v4_rcv_##suffix(net, skb);                        \
+                                                                                       \
+		if (!ret)                                                              \
+			p->now.deliver += bench_ticks() - t - (sock_waited - waited) - \
+					  (p->now.free - before);                      \
+		return ret;                                                            \
+	}
+TCP_RX_FOR_EACH(WRAP_DELIVER)
+
+/* The softirq, CPU 0, calls it in tcp_v4_rcv(). */
+#define WRAP_DO_RCV(suffix, era)                                                 \
+	int __real_tcp_v4_do_rcv_##suffix(struct sock *sk, struct sk_buff *skb); \
+	int __wrap_tcp_v4_do_rcv_##suffix(struct sock *sk, struct sk_buff *skb); \
+	int __wrap_tcp_v4_do_rcv_##suffix(struct sock *sk, struct sk_buff *skb)  \
+	{                                                                        \
+		struct probe *p = this_probe();                                  \
+		u64 t = bench_ticks();                                           \
+		int ret = __real_tcp_v4_do_rcv_##suffix(sk, skb);                \
+                                                                                 \
+		if (smp_processor_id())                                          \
+			p->now.backlog += bench_ticks() - t;                     \
+		return ret;                                                      \
+	}
+TCP_RX_FOR_EACH_ERA(WRAP_DO_RCV)
+
 /* --- report
  * ---------------------------------------------------------------------------------------------- */
 
@@ -167,6 +205,8 @@ static void sums_join(struct sums *to, const struct sums *from)
 	to->copy += from->copy;
 	to->free_locked += from->free_locked;
 	to->free += from->free;
+	to->deliver += from->deliver;
+	to->backlog += from->backlog;
 	hist_join(&to->hold, &from->hold);
 	hist_join(&to->latency, &from->latency);
 }
@@ -200,6 +240,8 @@ void bench_probe_report(struct bench_report *r)
 				 part(reader, reader->all.free_locked));
 	bench_report_add(r, "free_reader_us", part(reader, reader->all.free));
 	bench_report_add(r, "free_softirq_us", part(softirq, softirq->all.free));
+	bench_report_add(r, "deliver_us", part(softirq, softirq->all.deliver));
+	bench_report_add(r, "backlog_us", part(reader, reader->all.backlog));
 	hist_join(&softirq->all.hold, &reader->all.hold);
 	hist_join(&softirq->all.latency, &reader->all.latency);
 	report_hist(r, hold, &softirq->all.hold);
