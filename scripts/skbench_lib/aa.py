@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import benchbin, children, duet, files, fingerprint, peers, results, run, stats, table, tree
+from . import aacontend, benchbin, children, duet, files, fingerprint, peers, results, run, stats, table, tree
 from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, UserError
 
 SCHEMA = "skbench-aa-1"
@@ -52,6 +52,9 @@ def add_parser(subparsers):
     parser.add_argument("--campaign", action="store_true",
                         help=f"the nightly size: {CAMPAIGN_DUETS} duets of each kind over {len(SENTINELS)} cases, with "
                              f"{SMALL_PERCENT:g} %% too, as the machine is and with one CPU kept busy; resumable")
+    parser.add_argument("--contended", action="store_true",
+                        help=f"instead, each case with two roles or more: {aacontend.PROCESSES} processes as the machine is and "
+                             f"as many with one CPU kept busy, and a duet with {aacontend.INJECT_PERCENT:g} %% more work")
     parser.add_argument("--state", metavar="FILE",
                         help="keep finished duets in FILE and go on from there (--campaign: out/<machine>/campaign.jsonl)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
@@ -354,6 +357,11 @@ def chosen_cases(args, filter_):
 
 
 def main(args):
+    if args.contended:
+        for name in ("duets", "inject", "budget", "campaign", "state"):
+            if getattr(args, name):
+                raise UserError(f"--contended has its own plan: --{name} does not go with it")
+        return aacontend.main(args, busy_cpu)
     filter_ = run.expression(args.filter)
     count = run.integer(args.duets, "--duets", 1, 100000) if args.duets is not None else \
         CAMPAIGN_DUETS if args.campaign else DUETS
