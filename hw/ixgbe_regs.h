@@ -20,6 +20,7 @@
 #define IXGBE_CTRL_LNK_RST	    (1u << 3)
 #define IXGBE_CTRL_RST		    (1u << 26)
 #define IXGBE_STATUS		    0x00008
+#define IXGBE_STATUS_LAN_ID(v)	    ((v) >> 2 & 3) /* the port of a card with several */
 #define IXGBE_STATUS_GIO	    (1u << 19) /* requests may be outstanding */
 #define IXGBE_CTRL_EXT		    0x00018
 #define IXGBE_CTRL_EXT_NS_DIS	    (1u << 16)
@@ -34,16 +35,28 @@
 #define IXGBE_EERD		    0x10014
 #define IXGBE_EERD_START	    (1u << 0)
 #define IXGBE_EERD_DONE		    (1u << 1)
+#define IXGBE_EERD_ADDR_SHIFT	    2
 #define IXGBE_EERD_ADDR(v)	    ((v) >> 2 & 0x3fff)
 #define IXGBE_EERD_DATA_SHIFT	    16
+#define IXGBE_EEPROM_CAPS	    0x2c /* the word that tells what a board has */
+#define IXGBE_EEPROM_CAPS_NO_CAGE   (1u << 7) /* SDP2 does not tell of a module */
 #define IXGBE_FWSM_X553		    0x15f74
 #define IXGBE_SWSM		    0x10140
 #define IXGBE_SWSM_SMBI		    (1u << 0)
 #define IXGBE_SWSM_SWESMBI	    (1u << 1)
 #define IXGBE_FWSM		    0x10148
 #define IXGBE_FWSM_EXT_ERR	    (0x3fu << 19)
-#define IXGBE_GSSR		    0x10160
+#define IXGBE_SWSM_X553		    0x15f70
+#define IXGBE_GSSR		    0x10160 /* SW_FW_SYNC */
+#define IXGBE_GSSR_X553		    0x15f78
+#define IXGBE_GSSR_EEP_SM	    (1u << 0)
+#define IXGBE_GSSR_PHY0_SM	    (1u << 1)
+#define IXGBE_GSSR_PHY1_SM	    (1u << 2)
 #define IXGBE_GSSR_MAC_CSR_SM	    (1u << 3)
+#define IXGBE_GSSR_FLASH_SM	    (1u << 4)
+#define IXGBE_GSSR_SW		    0x1fu
+#define IXGBE_GSSR_FW_SHIFT	    5 /* firmware's bit of each lies this far above */
+#define IXGBE_GSSR_REGSMP	    (1u << 31) /* the register's own, on X540 and later */
 #define IXGBE_GCR_EXT		    0x11050
 #define IXGBE_GCR_EXT_BUFFERS_CLEAR (1u << 30)
 
@@ -55,6 +68,16 @@
 #define IXGBE_HLREG0_TXPADEN	  (1u << 10)
 #define IXGBE_HLREG0_LPBK	  (1u << 15)
 #define IXGBE_HLREG0_RESET	  0x0801040bu
+#define IXGBE_MSCA		  0x0425c /* MDIO, clause 45 */
+#define IXGBE_MSCA_DEVICE_SHIFT	  16
+#define IXGBE_MSCA_PHY_SHIFT	  21
+#define IXGBE_MSCA_ADDRESS	  (0u << 26)
+#define IXGBE_MSCA_WRITE	  (1u << 26)
+#define IXGBE_MSCA_READ		  (3u << 26)
+#define IXGBE_MSCA_OP		  (3u << 26)
+#define IXGBE_MSCA_COMMAND	  (1u << 30) /* clears itself when done */
+#define IXGBE_MSRWD		  0x04260
+#define IXGBE_MSRWD_READ_SHIFT	  16
 #define IXGBE_MAXFRS		  0x04268
 #define IXGBE_MFLCN		  0x04294
 #define IXGBE_MFLCN_RPFCE	  (1u << 2)
@@ -95,6 +118,13 @@
 #define IXGBE_EIMC_EX(i)       (0x00ab0 + 4 * (i))
 #define IXGBE_EICR_QUEUES      0x0000ffffu
 #define IXGBE_EICR_LSC	       (1u << 20)
+
+/* --- registers of a 10GBASE-T PHY (IEEE 802.3, clause 45; the X540's and X550's own) */
+#define MDIO_MMD_PMAPMD	     1
+#define MDIO_MMD_VEND1	     30
+#define MDIO_DEVID1	     2
+#define MDIO_VEND1_CONTROL   0
+#define MDIO_VEND1_LOW_POWER (1u << 11)
 
 /* --- receive (8.2.3.8, 8.2.3.7) */
 #define IXGBE_RXQ(n)		     ((n) < 64 ? 0x01000 + 0x40 * (n) : 0x0d000 + 0x40 * ((n)-64))

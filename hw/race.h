@@ -47,6 +47,7 @@ struct race_params {
 	u32 wthresh, itr_us;
 	u32 threshold_kb; /* TXPBTHRESH; 0: what nic says */
 	enum skb_era era;
+	u16 device; /* PCI device ID of the model; 0: an 82599's */
 	FILE *pcapng; /* NULL: none */
 };
 

@@ -20,6 +20,7 @@
 
 struct selftest {
 	struct nicdev *dev; /* the caller's; NULL: a model for each check */
+	u16 device; /* of the model */
 	u64 seed;
 	FILE *pcapng;
 	bool high_iova; /* addresses need all of their 64 bits */
@@ -60,9 +61,9 @@ static u8 stream_byte(u32 seq)
 
 static bool open_device(struct selftest *t)
 {
-	struct model_params mp = { .seed = t->seed,
-				   .high_iova = t->high_iova,
-				   .pcapng = t->pcapng };
+	struct model_params mp = {
+		.device = t->device, .seed = t->seed, .high_iova = t->high_iova, .pcapng = t->pcapng
+	};
 	char err[300];
 
 	t->now = t->dev;
@@ -425,7 +426,9 @@ static void note_time(void *ctx, const struct model_frame *f)
 static void check_wire_time(struct selftest *t)
 {
 	struct wire w = { 0 };
-	struct model_params mp = { .seed = t->seed, .partner = note_time, .ctx = &w };
+	struct model_params mp = {
+		.device = t->device, .seed = t->seed, .partner = note_time, .ctx = &w
+	};
 	const u64 segment_ps = nic_time_ps(1538, 10000);
 	char err[300];
 
@@ -472,7 +475,7 @@ static const struct {
 	{ "wire_time", check_wire_time, true },
 };
 
-u32 selftest_run(struct nicdev *dev, u64 seed, FILE *pcapng,
+u32 selftest_run(struct nicdev *dev, u16 device, u64 seed, FILE *pcapng,
 		 struct selftest_row rows[SELFTEST_MAX_ROWS])
 {
 	struct ixgbe *ix = aligned_alloc(64, ALIGN(sizeof(*ix), 64));
@@ -482,6 +485,7 @@ u32 selftest_run(struct nicdev *dev, u64 seed, FILE *pcapng,
 	BUG_ON(!ix);
 	for (u32 i = 0; i < ARRAY_SIZE(checks); i++) {
 		struct selftest t = { .dev = dev,
+				      .device = device,
 				      .seed = seed,
 				      .pcapng = i ? NULL : pcapng,
 				      .high_iova = i % 2,

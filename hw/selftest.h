@@ -21,10 +21,11 @@ struct selftest_row {
 #define SELFTEST_MAX_ROWS 16
 
 /*
- * Runs every check on DEV; NULL: on a model with SEED for each. Frames of the first check go to
- * PCAPNG, if that is not NULL (model only). Returns the number of rows in ROWS.
+ * Runs every check on DEV; NULL: on a model of DEVICE (a PCI device ID; 0: an 82599's) with SEED for
+ * each. Frames of the first check go to PCAPNG, if that is not NULL (model only). Returns the number
+ * of rows in ROWS.
  */
-u32 selftest_run(struct nicdev *dev, u64 seed, FILE *pcapng,
+u32 selftest_run(struct nicdev *dev, u16 device, u64 seed, FILE *pcapng,
 		 struct selftest_row rows[SELFTEST_MAX_ROWS]);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/cmd/device.h"
 #include "hw/cmd/cmd.h"
+#include "hw/ixgbe/ixgbe.h"
 #include "hw/vfio/hugepages.h"
 #include "hw/vfio/vfio.h"
 #include "hw/vfu/client.h"
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool *fault)
 {
@@ -26,6 +28,27 @@ bool device_option(int argc, char **argv, int *i, struct device_choice *c, bool 
 	return true;
 }
 
+bool device_is_model(const struct device_choice *c, u16 *id, bool *fault)
+{
+	static const char *const names[] = { "82599", "X540", "X550", "X552", "X553" };
+	const char *what = c->name + 5;
+	u64 number;
+
+	if (strncmp(c->name, "model", 5) || (*what && *what != ':'))
+		return false;
+	*id = 0;
+	if (!*what++)
+		return true;
+	for (u32 i = 0; i < nr_ixgbe_ids && !*id; i++)
+		if (!strcasecmp(what, names[ixgbe_ids[i].mac]))
+			*id = ixgbe_ids[i].device;
+	if (!*id && !strncmp(what, "0x", 2) && cmd_number(what, 1, 0xffff, &number) &&
+	    ixgbe_find_id(number))
+		*id = number;
+	*fault |= !*id;
+	return true;
+}
+
 int device_open(const struct device_choice *c, struct nicdev **dev)
 {
 	const struct sysfs_env env = sysfs_this_machine();
@@ -34,8 +57,11 @@ int device_open(const struct device_choice *c, struct nicdev **dev)
 	char err[640] = "";
 	int ret;
 
+	bool fault = false;
+	u16 id;
+
 	*dev = NULL;
-	if (!strcmp(c->name, "model"))
+	if (device_is_model(c, &id, &fault))
 		return 0;
 	if (!strncmp(c->name, "vfio-user:", 10) || strchr(c->name, '/')) {
 		ret = vfu_open(*c->name == 'v' ? c->name + 10 : c->name, dev, err, sizeof(err));

@@ -86,6 +86,25 @@ static void json_port(FILE *f, const struct sysfs_env *env, const struct sysfs_p
 	fputc('}', f);
 }
 
+/* What the text says of them, and the numbers that it comes from; null where the kernel has none. */
+static void json_hugepages(FILE *f, const struct sysfs_env *env)
+{
+	const struct hugepages p = hugepages_read(env->root);
+	char text[TEXT_BYTES];
+	bool shortage = hugepages_short(env->root, HUGEPAGES_ARENA, text, sizeof(text));
+
+	fprintf(f, "\"huge_pages\": {\"needed_bytes\": %llu, \"page_kb\": ",
+		(unsigned long long)HUGEPAGES_ARENA);
+	if (p.kb)
+		fprintf(f, "%llu, \"total\": %llu, \"free\": %llu, \"reserved\": %llu", p.kb,
+			p.total, p.free, p.reserved);
+	else
+		fputs("null, \"total\": null, \"free\": null, \"reserved\": null", f);
+	fprintf(f, ", \"enough\": %s, \"state\": ", shortage ? "false" : "true");
+	cmd_json_text(f, text);
+	fputc('}', f);
+}
+
 static const char list_usage[] = "usage: skbench hw list [--json FILE]\n\n"
 				 "The ports of the 82599, X540, X550, X552 and X553 in this "
 				 "machine: driver, IOMMU group, slot,\n"
@@ -128,7 +147,9 @@ int cmd_list(int argc, char **argv)
 		printf("no 82599, X540, X550, X552 or X553 in this machine: --device model runs "
 		       "without one\n");
 	if (f) {
-		fprintf(f, "{\"command\": \"hw list\", \"ports\": [");
+		fprintf(f, "{\"command\": \"hw list\", ");
+		json_hugepages(f, &env);
+		fputs(", \"ports\": [", f);
 		for (u32 i = 0; i < n; i++) {
 			if (i)
 				fputs(", ", f);

@@ -31,7 +31,9 @@ static const char usage[] =
 	"has reported the packet (R1), or between that and the reclaim (R2). Then it times what "
 	"the\n"
 	"calls of each trim variant cost: a quick look; skbench run measures it.\n\n"
-	"  --device model     the model of an 82599, in virtual time (default)\n"
+	"  --device model     the model of an 82599, in virtual time (default); model:X540, X550, "
+	"X552,\n"
+	"                     X553, or of a PCI device ID\n"
 	"  --device BDF       a port that is bound to vfio-pci (skbench hw bind), in real time\n"
 	"  --device vfio-user:PATH\n"
 	"                     one that another process serves (skbench hw serve)\n"
@@ -89,7 +91,9 @@ static const char usage[] =
 	"only\n"
 	"  - where in a frame the clock stamps it, and its rates other than an 82599's at 10 "
 	"Gbit/s\n"
-	"  - X540, X550, X552 and X553: their IDs are accepted, none was ever started\n"
+	"  - X540 and X550 on a card; X552 and X553, whose PHYs firmware sets up, beyond their "
+	"start on\n"
+	"    the model\n"
 	"  - the character device with iommufd, and noiommu: tests answer their calls\n"
 	"Exit status: 0; 2 usage; 3 a control raced; 4 not possible here; 5 a run failed.\n";
 
@@ -254,9 +258,11 @@ static bool take_word(struct options *o, int argc, char **argv, int *i, bool *fa
 
 static int take_options(struct options *o, int argc, char **argv)
 {
+	bool fault = false;
+
 	for (int i = 1; i < argc; i++) {
-		bool fault = false, taken;
 		const char *word = argv[i];
+		bool taken;
 
 		taken = device_option(argc, argv, &i, &o->device, &fault) ||
 			take_word(o, argc, argv, &i, &fault);
@@ -280,7 +286,9 @@ static int take_options(struct options *o, int argc, char **argv)
 					 argv[i] == word ? "" : " ",
 					 argv[i] == word ? "" : argv[i]);
 	}
-	o->on_port = strcmp(o->device.name, "model");
+	o->on_port = !device_is_model(&o->device, &o->p.device, &fault);
+	if (fault)
+		return cmd_error(CMD_USAGE, "no model of '%s' (--help)", o->device.name);
 	if (o->on_port && (o->point || o->pcie_mbps || o->pcap))
 		return cmd_error(CMD_USAGE,
 				 "--point, --pcie and --pcap are the model's: a port has a slot of "
@@ -469,7 +477,8 @@ static void print_table(FILE *f, const struct options *o, const struct cell *cel
 	if (o->on_port)
 		print_port(f, o);
 	else
-		fprintf(f, "skbench hw race: model of an 82599, virtual time   era %s, seed %llu\n",
+		fprintf(f, "skbench hw race: model of %s, virtual time   era %s, seed %llu\n",
+			o->p.device ? ixgbe_find_id(o->p.device)->name : "an 82599",
 			skb_era_name(o->p.era), (unsigned long long)o->p.seed);
 	fprintf(f, "RTT %.0f us, ACK %s, k %u, %u sk_buffs of %u bytes, %u in flight, %s\n",
 		(double)o->p.rtt_ps / US, peer_policy_name(o->p.ack), o->p.k, o->p.nr_skbs,
@@ -681,6 +690,8 @@ static int open_port(struct options *o)
 {
 	static char pcie[SLOT_BYTES];
 	struct device_choice peer = o->device;
+	bool fault = false;
+	u16 id;
 
 	if (!o->peer || !strcmp(o->peer, "loopback")) {
 		o->port.peer = RACE_PEER_LOOPBACK;
@@ -689,7 +700,7 @@ static int open_port(struct options *o)
 	} else {
 		o->port.peer = RACE_PEER_PORT;
 		peer.name = o->peer;
-		if (!strcmp(o->peer, "model") || !strcmp(o->peer, o->device.name))
+		if (device_is_model(&peer, &id, &fault) || !strcmp(o->peer, o->device.name))
 			return cmd_error(CMD_USAGE,
 					 "--peer takes loopback, external, or another port than "
 					 "--device");

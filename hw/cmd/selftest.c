@@ -12,6 +12,8 @@ static const char usage[] =
 	"driver\n"
 	"does anything that an 82599 would punish.\n\n"
 	"  --device model     the model of an 82599 in this process (default)\n"
+	"  --device model:WHAT\n"
+	"                     of an X540, X550, X552, X553, or of a PCI device ID (0x1528)\n"
 	"  --device BDF       a port that is bound to vfio-pci (skbench hw bind)\n"
 	"  --device vfio-user:PATH\n"
 	"                     one that another process serves (skbench hw serve)\n"
@@ -42,9 +44,10 @@ int cmd_selftest(int argc, char **argv)
 	const char *json = NULL, *pcap = NULL, *value;
 	FILE *json_file = NULL, *pcap_file = NULL, *text = stdout;
 	struct nicdev *dev = NULL;
-	bool fault = false;
+	bool fault = false, model;
 	u64 seed = 1;
 	u32 n, failed = 0;
+	u16 id = 0;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
@@ -65,7 +68,10 @@ int cmd_selftest(int argc, char **argv)
 			return cmd_error(CMD_USAGE, "selftest does not take '%s' (--help)",
 					 argv[i]);
 	}
-	if (pcap && strcmp(choice.name, "model"))
+	model = device_is_model(&choice, &id, &fault);
+	if (fault)
+		return cmd_error(CMD_USAGE, "no model of '%s' (--help)", choice.name);
+	if (pcap && !model)
 		return cmd_error(CMD_USAGE, "--pcap goes with --device model");
 	if (device_open(&choice, &dev))
 		return CMD_IMPOSSIBLE;
@@ -76,7 +82,7 @@ int cmd_selftest(int argc, char **argv)
 	}
 	if (json_file == stdout)
 		text = NULL;
-	n = selftest_run(dev, seed, pcap_file, rows);
+	n = selftest_run(dev, id, seed, pcap_file, rows);
 	for (u32 i = 0; i < n; i++) {
 		failed += !rows[i].passed;
 		if (text)

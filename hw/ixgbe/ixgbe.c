@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reset, initialisation, link, statistics, stop: the order of datasheet 4.6.3, step by step. */
-#include "hw/ixgbe/ixgbe.h"
+#include "hw/ixgbe/shared.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -215,6 +215,30 @@ static int reset_once(struct ixgbe *ix, const struct step *s)
 			s);
 }
 
+/*
+ * From X540 on the reset goes to the PHY, too, at which firmware may be at work: it is taken first
+ * (their datasheets, 4.2; Linux 6.12, ixgbe_reset_hw_X540()).
+ */
+static int reset_with_phy(struct ixgbe *ix, bool twice, const struct step *s)
+{
+	const bool shared = ix->id->mac != IXGBE_82599;
+	const u32 phy = ixgbe_shared_phy(ix);
+	int ret = shared ? ixgbe_shared_acquire(ix, phy, s->err, s->errlen) : 0, end;
+	char at_end[300];
+
+	if (ret)
+		return ret;
+	ret = reset_once(ix, s);
+	if (!ret && twice)
+		ret = reset_once(ix, s);
+	if (!shared)
+		return ret;
+	end = ixgbe_shared_release(ix, phy, at_end, sizeof(at_end));
+	if (!ret && end)
+		snprintf(s->err, s->errlen, "%s", at_end);
+	return ret ? ret : end;
+}
+
 static int reset(struct ixgbe *ix, const struct step *s)
 {
 	bool twice;
@@ -227,9 +251,7 @@ static int reset(struct ixgbe *ix, const struct step *s)
 	twice = master_busy(ix);
 	if (twice)
 		flush_transmit_path(ix);
-	ret = reset_once(ix, s);
-	if (!ret && twice)
-		ret = reset_once(ix, s);
+	ret = reset_with_phy(ix, twice, s);
 	if (ret)
 		return ret;
 	/* 10 ms for the 82599; X540 and X550 take 100 ms (their datasheets, 4.2). */
@@ -460,15 +482,46 @@ static int enable_rx(struct ixgbe *ix, const struct step *s)
 	return 0;
 }
 
-/* 3.14: what is sent comes back at line rate, from the MAC. */
-static void init_loopback(struct ixgbe *ix)
+/*
+ * 3.14: what is sent comes back at line rate, from the MAC. AUTOC is firmware's as well, where it
+ * manages the link (LESM): it is taken first.
+ */
+static int init_loopback(struct ixgbe *ix, const struct step *s)
 {
+	int ret;
+
 	set_bits(ix, IXGBE_HLREG0, 0, IXGBE_HLREG0_LPBK);
-	if (ix->id->mac == IXGBE_82599)
+	if (ix->id->mac == IXGBE_82599) {
+		ret = ixgbe_shared_acquire(ix, IXGBE_GSSR_MAC_CSR_SM, s->err, s->errlen);
+		if (ret)
+			return ret;
 		set_bits(ix, IXGBE_AUTOC, 0, IXGBE_AUTOC_FLU);
-	else
+		ret = ixgbe_shared_release(ix, IXGBE_GSSR_MAC_CSR_SM, s->err, s->errlen);
+		if (ret)
+			return ret;
+	} else {
 		set_bits(ix, IXGBE_MACC, 0, IXGBE_MACC_FLU);
+	}
 	nicdev_delay_us(ix->dev, 50 * MS);
+	return 0;
+}
+
+/*
+ * With an SFP+ cage ESDP.SDP2 tells whether a module is in it, unless the EEPROM says that the board
+ * does not wire it so. An empty cage picks up its neighbour's signal, and LINKS takes that for a link
+ * (8.2.3.1.4; Linux 6.12, ixgbe_check_mac_link_generic()). In the loopback no module is needed.
+ */
+static int init_cage(struct ixgbe *ix, const struct step *s)
+{
+	u16 caps;
+	int ret;
+
+	ix->cage_pin = false;
+	if (!ix->id->cage || ix->cfg.loopback)
+		return 0;
+	ret = ixgbe_read_eeprom(ix, IXGBE_EEPROM_CAPS, &caps, s->err, s->errlen);
+	ix->cage_pin = !ret && !(caps & IXGBE_EEPROM_CAPS_NO_CAGE);
+	return ret;
 }
 
 /*
@@ -548,6 +601,10 @@ static int bring_up(struct ixgbe *ix, const struct step *s)
 	if (!ret)
 		ret = read_mac(ix, s);
 	if (!ret)
+		ret = init_cage(ix, s);
+	if (!ret)
+		ret = ixgbe_wake_phy(ix, s->err, s->errlen);
+	if (!ret)
 		ret = make_rings(ix, s);
 	if (ret)
 		return ret;
@@ -558,8 +615,9 @@ static int bring_up(struct ixgbe *ix, const struct step *s)
 	init_rx(ix);
 	init_tx(ix);
 	if (ix->cfg.loopback)
-		init_loopback(ix);
-	ret = enable_tx(ix, s);
+		ret = init_loopback(ix, s);
+	if (!ret)
+		ret = enable_tx(ix, s);
 	if (!ret)
 		ret = enable_rx(ix, s);
 	if (ret)
@@ -629,16 +687,22 @@ void ixgbe_stop(struct ixgbe *ix)
  * ----------------------------------------------------------------------------------------------
  */
 
+/* The cage is known to be empty. */
+static bool no_module(struct ixgbe *ix)
+{
+	return ix->cage_pin && !(rd(ix, IXGBE_ESDP) & IXGBE_ESDP_SDP2);
+}
+
 bool ixgbe_link_up(struct ixgbe *ix)
 {
+	if (no_module(ix))
+		return false;
 	rd(ix, IXGBE_LINKS); /* the first read tells of a loss in between (8.2.3.22.20) */
 	return rd(ix, IXGBE_LINKS) & IXGBE_LINKS_UP;
 }
 
 int ixgbe_wait_link(struct ixgbe *ix, u32 timeout_ms, char *err, size_t errlen)
 {
-	bool module;
-
 	for (u32 ms = 0; ms <= timeout_ms; ms += 10) {
 		if (nicdev_gone(ix->dev)) {
 			snprintf(err, errlen, "%s: the device is gone", ix->dev->name);
@@ -648,11 +712,10 @@ int ixgbe_wait_link(struct ixgbe *ix, u32 timeout_ms, char *err, size_t errlen)
 			return 0;
 		nicdev_delay_us(ix->dev, 10 * MS);
 	}
-	module = ix->id->mac != IXGBE_82599 || rd(ix, IXGBE_ESDP) & IXGBE_ESDP_SDP2;
 	snprintf(err, errlen, "%s: no link within %u ms (LINKS 0x%08x): %s", ix->dev->name,
 		 timeout_ms, rd(ix, IXGBE_LINKS),
-		 module ? "no signal from the other end; is the cable in, and the peer up?"
-			: "no module in the cage (ESDP.SDP2 is 0)");
+		 no_module(ix) ? "no module in the cage (ESDP.SDP2 is 0)"
+			       : "no signal from the other end; is the cable in, and the peer up?");
 	return -ETIMEDOUT;
 }
 

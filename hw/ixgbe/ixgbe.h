@@ -28,11 +28,14 @@ struct ixgbe_id {
 	u16 device;
 	enum ixgbe_mac mac;
 	const char *name;
+	bool cage; /* of an 82599: for a module, whose presence SDP2 tells */
 };
 
 /*
  * The entry of a PCI device of Intel's; NULL for one that this driver does not know. None was tried
- * on a card so far: ixgbe_id_tested() tells which run in the tests, on the model.
+ * on a card so far. ixgbe_id_tested() tells which are tested: on the model, that is, with all that
+ * the driver does to them. The others, X552 and X553, start there, too, but have PHYs that firmware
+ * sets up on commands which neither this driver nor the model knows: they are accepted.
  */
 const struct ixgbe_id *ixgbe_find_id(u16 device);
 bool ixgbe_id_tested(const struct ixgbe_id *id);
@@ -112,14 +115,16 @@ struct ixgbe {
 	struct ixgbe_stats stats;
 	u8 mac[6];
 	u32 clock_shift; /* of the device's clock to ns; 0: seconds and ns */
+	bool cage_pin; /* ESDP.SDP2 tells whether a module is in the cage */
 	bool started;
 };
 
 /*
  * Resets DEV, whatever ran on it, and starts it with CFG; without waiting for the link. DEV stays
  * the caller's. 0; -EINVAL for a configuration that the chip does not take; -ENODEV for a device
- * that is none of the table's, or gone; -ETIMEDOUT for a bit that does not come; -ENOMEM; each with
- * a sentence in ERR and the device stopped.
+ * that is none of the table's, or gone; -ETIMEDOUT for a bit that does not come; -EBUSY if firmware
+ * does not let go of PHY, EEPROM or AUTOC within seconds; -EIO if EEPROM or MDIO do not answer;
+ * -ENOMEM; each with a sentence in ERR and the device stopped.
  */
 int ixgbe_start(struct ixgbe *ix, struct nicdev *dev, const struct ixgbe_config *cfg, char *err,
 		size_t errlen);
@@ -132,6 +137,8 @@ void ixgbe_stop(struct ixgbe *ix);
 
 /* Waits for the link, TIMEOUT_MS at most. 0; -ETIMEDOUT with what is missing in ERR. */
 int ixgbe_wait_link(struct ixgbe *ix, u32 timeout_ms, char *err, size_t errlen);
+
+/* LINKS says so, and there is a module in the cage, if this board tells. */
 bool ixgbe_link_up(struct ixgbe *ix);
 
 /* Adds the device's counters to ix->stats. */

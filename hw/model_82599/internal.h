@@ -10,6 +10,8 @@
 /* What comes first at one moment: the order of sim/link.c, completions before frames. */
 enum model_event { EV_FETCH, EV_MODERATION, EV_WRITE_BACK, EV_IRQ, EV_WIRE, EV_RECEIVE, EV_STATE };
 
+enum model_mac { MODEL_82599, MODEL_X540, MODEL_X550, MODEL_X552, MODEL_X553 };
+
 #define MODEL_MAX_MAPS	64
 #define MODEL_MAX_FRAME 16384
 #define MODEL_NR_CTX	2
@@ -69,6 +71,7 @@ struct vector {
 struct model_82599 {
 	struct nicdev dev;
 	struct model_params p;
+	enum model_mac mac;
 	struct nic_params timing;
 	struct vtime vt;
 	struct nic nic;
@@ -82,7 +85,14 @@ struct model_82599 {
 	bool ard_seen, dmaidone_seen, tcpflg_seen, secrx_seen, gone, lpbk, closing;
 	bool link_up, link_lost; /* lost since LINKS was read */
 	u64 link_ps;
-	u32 gssr_firmware;
+
+	/* SW_FW_SYNC and what it guards; no reset changes them. */
+	u32 software; /* bits that software has */
+	bool smbi, swesmbi, regsmp; /* software's */
+	bool taken_over; /* what another driver had */
+	u64 firmware_ps; /* firmware has all until then */
+	u64 mdio_ps; /* MSCA's command ends then */
+	u32 mdio_reg, phy_at, phy_control;
 
 	struct nicdev_map map[MODEL_MAX_MAPS]; /* the IOMMU */
 	u32 nr_maps;
@@ -150,6 +160,16 @@ u64 model_itr_ps(struct model_82599 *m, int vec);
 u64 model_clock(struct model_82599 *m);
 u32 model_read32(struct nicdev *dev, u32 reg);
 void model_write32(struct nicdev *dev, u32 reg, u32 value);
+
+/* shared.c */
+enum model_mac model_mac_of(u16 device);
+void model_shared_reset(struct model_82599 *m, bool power_on);
+bool model_shared_read(struct model_82599 *m, u32 reg, u32 *value);
+bool model_shared_write(struct model_82599 *m, u32 reg, u32 value);
+void model_need(struct model_82599 *m, u32 resources, const char *what);
+/* DRV_LOAD changes: a driver has come up, or goes. */
+void model_driver_changes(struct model_82599 *m);
+bool model_phy_asleep(const struct model_82599 *m);
 
 /* tx.c */
 void tx_enable(struct model_82599 *m, u32 queue, bool on);

@@ -401,6 +401,7 @@ int model_open(const struct model_params *p, struct model_82599 **out, char *err
 	nicdev_init(&m->dev, &model_ops, "model");
 	m->dev.vendor = 0x8086;
 	m->dev.device = p->device ? p->device : 0x10fb;
+	m->mac = model_mac_of(m->dev.device);
 	/* What Linux reports on x86: all but the window of the interrupt messages. */
 	m->dev.range[0] = (struct nicdev_range){ 0, 0xfedfffff };
 	m->dev.range[1] =

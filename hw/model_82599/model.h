@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An 82599 in software: registers, descriptor rings, segmentation, and the timing of sim/nic.h, in
+ * An 82599 in software, or one of its successors as far as the driver can tell them apart: registers, descriptor rings, segmentation, and the timing of sim/nic.h, in
  * virtual time, behind the device seam.
  *
  * As strict as hardware punishes: what a driver does wrong is recorded as a violation with a name,
@@ -40,15 +40,34 @@ struct model_frame {
 	u64 fetched_ps, depart_ps; /* its last byte is in the buffer; its last bit has left */
 };
 
+/* Who else has the semaphore of SW_FW_SYNC, or what it guards, when the device is powered on. */
+enum model_holder {
+	MODEL_NOBODY, /* from X540 on firmware, for up to 30 ms after each reset */
+	MODEL_FIRMWARE, /* firmware: EEPROM, PHYs, link registers */
+	MODEL_FIRMWARE_REGISTER, /* firmware: the register itself */
+	MODEL_DRIVER, /* another port's driver: the same resources */
+	MODEL_DRIVER_REGISTER, /* another port's driver: SWSM.SMBI */
+};
+
 struct model_params {
 	const struct nic_params *timing; /* NULL: "gen2x8". The threshold is TXPBTHRESH's */
 	u64 seed;
-	u16 device; /* PCI device ID; 0: 0x10fb */
+	/*
+	 * PCI device ID; 0: 0x10fb. Those of X540, X550, X552 and X553 make their registers: where
+	 * semaphore, EEC and FWSM lie, what firmware has a part in, MDIO and a PHY in low power (X540,
+	 * X550), packet buffer, clock. All others make an 82599.
+	 */
+	u16 device;
+	enum model_holder holder;
+	u64 held_ps; /* until then; ~0: for ever */
 	u64 rx_dma_ps; /* end of a received frame to its descriptor visible; 0: 500 ns */
 	bool high_iova; /* usable IOVAs begin at 4 GB */
 	bool aw39; /* usable IOVAs end at 39 bits, as with older IOMMUs */
 	bool firmware_links; /* firmware manages the link: AUTOC needs a semaphore */
-	bool no_link; /* no partner */
+	bool no_link; /* no partner, and an empty cage */
+	bool empty_cage; /* no module, though LINKS says that the link is up */
+	bool no_cage_pin; /* the EEPROM says that SDP2 does not tell of a module */
+	bool no_eerd, no_mdio; /* no answer from EEPROM, PHY */
 	bool no_dmaidone, no_auto_rd, no_reset, no_enable; /* bits that never come */
 	/* Each frame as its last bit leaves; NULL: nobody. May call model_receive(). */
 	void (*partner)(void *ctx, const struct model_frame *frame);

@@ -17,9 +17,9 @@
 #define DCA_RX_RESET  0xb200u /* bits 9, 12, 13, 15 */
 #define DCA_TX_RESET  0x2a00u /* bits 9, 11, 13 */
 #define NR_TABLES     7
-#define EEPROM_SUM    0xbabau
-#define EEPROM_SUM_AT 0x3fu
 #define TICK_PS	      6400 /* of the clock, at 10 Gbit/s */
+#define TICK_X550_PS  12500 /* at any rate */
+#define NS_PER_S      1000000000ull
 
 /* Tables that hold what they happen to hold until software writes them (4.6.7, 8.2.3). */
 static const struct {
@@ -68,14 +68,16 @@ void model_reset(struct model_82599 *m, bool power_on)
 			reg[i] = 0;
 	}
 	reg[IXGBE_HLREG0 / 4] = IXGBE_HLREG0_RESET;
-	reg[IXGBE_AUTOC / 4] = IXGBE_AUTOC_LMS_10G_SFI; /* from the EEPROM */
+	if (m->mac == MODEL_82599)
+		reg[IXGBE_AUTOC / 4] = IXGBE_AUTOC_LMS_10G_SFI; /* from the EEPROM */
 	reg[IXGBE_TXPBSIZE(0) / 4] = 160 << 10;
 	reg[IXGBE_TXPBTHRESH(0) / 4] = 0x96;
-	reg[IXGBE_RXPBSIZE(0) / 4] = 512 << IXGBE_RXPBSIZE_SHIFT;
+	reg[IXGBE_RXPBSIZE(0) / 4] = (m->mac == MODEL_82599 ? 512 : 384) << IXGBE_RXPBSIZE_SHIFT;
 	reg[IXGBE_DTXMXSZRQ / 4] = IXGBE_DTXMXSZRQ_RESET;
 	reg[IXGBE_DTXTCPFLGL / 4] = 0x0f760ff6;
 	reg[IXGBE_DTXTCPFLGH / 4] = 0x0f7f;
-	reg[IXGBE_FWSM / 4] = m->p.firmware_links ? 0x8000 : 0;
+	reg[(m->mac == MODEL_X553 ? IXGBE_FWSM_X553 : IXGBE_FWSM) / 4] =
+		m->p.firmware_links || m->mac != MODEL_82599 ? 0x8000 : 0;
 	reg[IXGBE_RAL(0) / 4] = 0x99211b00; /* 00:1b:21:99:3c:4d of the "EEPROM" */
 	reg[IXGBE_RAH(0) / 4] = IXGBE_RAH_AV | 0x4d3c;
 	for (u32 q = 0; q < IXGBE_NR_QUEUES; q++) {
@@ -94,7 +96,7 @@ void model_reset(struct model_82599 *m, bool power_on)
 	m->nic.fifo_head = m->nic.fifo_tail; /* what was in it is lost */
 	m->nic.fifo_level = 0;
 	m->nic.fetch_free_ps = m->nic.wire_free_ps = m->nic.backlog_end_ps = m->vt.now_ps;
-	m->gssr_firmware = 0;
+	model_shared_reset(m, power_on);
 	set_clock(m, 0);
 }
 
@@ -141,19 +143,31 @@ static bool read_clears(u32 reg)
 	       (reg >= IXGBE_QPTC(0) && reg < IXGBE_QPTC(16));
 }
 
+/* Seconds and ns, from the X550 on. */
+static u64 clock_x550(const struct model_82599 *m)
+{
+	u64 ns = m->clock_base + (m->vt.now_ps - m->clock_ps) / TICK_X550_PS * TICK_X550_PS / 1000;
+
+	return ns / NS_PER_S << 32 | ns % NS_PER_S;
+}
+
 u64 model_clock(struct model_82599 *m)
 {
 	u32 timinca = *model_reg(m, IXGBE_TIMINCA);
 	u32 period = timinca >> 24;
 	u64 ticks = (m->vt.now_ps - m->clock_ps) / TICK_PS;
 
+	if (m->mac >= MODEL_X550)
+		return clock_x550(m);
+	if (m->mac == MODEL_X540)
+		return m->clock_base + ticks * timinca;
 	return period ? m->clock_base + ticks / period * (timinca & 0xffffff) : m->clock_base;
 }
 
 /* The clock goes on from VALUE. */
 static void set_clock(struct model_82599 *m, u64 value)
 {
-	m->clock_base = value;
+	m->clock_base = m->mac >= MODEL_X550 ? (value >> 32) * NS_PER_S + (u32)value : value;
 	m->clock_ps = m->vt.now_ps;
 }
 
@@ -163,6 +177,8 @@ static u32 read_links(struct model_82599 *m)
 	bool lost = m->link_lost;
 
 	m->link_lost = false;
+	if (model_phy_asleep(m) && !(*model_reg(m, IXGBE_MACC) & IXGBE_MACC_FLU))
+		up = false;
 	if (!up || lost)
 		return 0;
 	return IXGBE_LINKS_UP | 3u << IXGBE_LINKS_SPEED_SHIFT;
@@ -183,7 +199,17 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 		model_violate(m, V_RESET_ACCESS, "read of 0x%05x", reg);
 		return (u32)model_random(m) & ~1u;
 	}
+	if (model_shared_read(m, reg, &value))
+		return value;
 	value = *model_reg(m, reg);
+	if (reg == (m->mac == MODEL_X553 ? IXGBE_EEC_X553 : IXGBE_EEC)) {
+		value |= IXGBE_EEC_PRES;
+		if (m->vt.now_ps >= m->ard_ps) {
+			m->ard_seen = true;
+			value |= IXGBE_EEC_ARD;
+		}
+		return value;
+	}
 	switch (reg) {
 	case IXGBE_CTRL:
 		return m->p.no_reset && m->epoch > 1 ? value | IXGBE_CTRL_RST : value;
@@ -192,13 +218,6 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 		if (*model_reg(m, IXGBE_CTRL) & IXGBE_CTRL_GIO_DIS && tx_idle(m))
 			return value;
 		return value | IXGBE_STATUS_GIO;
-	case IXGBE_EEC:
-		value |= IXGBE_EEC_PRES;
-		if (m->vt.now_ps >= m->ard_ps) {
-			m->ard_seen = true;
-			value |= IXGBE_EEC_ARD;
-		}
-		return value;
 	case IXGBE_RDRXCTL:
 		if (m->vt.now_ps >= m->dmaidone_ps) {
 			m->dmaidone_seen = true;
@@ -206,18 +225,15 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 		}
 		return value;
 	case IXGBE_ESDP:
-		return m->p.no_link ? value : value | IXGBE_ESDP_SDP2;
+		return m->p.no_link || m->p.empty_cage || m->mac != MODEL_82599
+			       ? value
+			       : value | IXGBE_ESDP_SDP2;
 	case IXGBE_LINKS:
 		return read_links(m);
 	case IXGBE_ANLP1: /* the state that the pipeline reset waits for */
 		return value | (*model_reg(m, IXGBE_AUTOC) & IXGBE_AUTOC_AN_RESTART ? 1u << 16 : 0);
 	case IXGBE_FRTIMER:
 		return m->vt.now_ps / SIM_PS_PER_US;
-	case IXGBE_SWSM: /* reading takes the semaphore (8.2.3.4.14) */
-		*model_reg(m, reg) |= IXGBE_SWSM_SMBI;
-		return value;
-	case IXGBE_GSSR:
-		return value | m->gssr_firmware;
 	case IXGBE_SECRXSTAT:
 		if (*model_reg(m, IXGBE_SECRXCTRL) & IXGBE_SECRXCTRL_RX_DIS) {
 			m->secrx_seen = true;
@@ -366,10 +382,10 @@ static void arb_write(struct model_82599 *m, u32 reg, u32 value)
 		m->nic.p.fifo_threshold_bytes = min((value & 0x3ff) * 1024, m->nic.p.fifo_bytes);
 }
 
-/* Word W of the EEPROM: nothing but its checksum, with which words 0 to 0x3f sum up (6.4.6.1). */
-static u32 eeprom_word(u32 w)
+static void force_link(struct model_82599 *m)
 {
-	return w == EEPROM_SUM_AT ? (EEPROM_SUM - EEPROM_SUM_AT * 0xffffu) & 0xffff : 0xffff;
+	m->link_up = true;
+	m->link_ps = min(m->link_ps, m->vt.now_ps + 10 * SIM_PS_PER_MS);
 }
 
 static bool write_general(struct model_82599 *m, u32 reg, u32 value)
@@ -378,6 +394,8 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 
 	switch (reg) {
 	case IXGBE_CTRL:
+		if (value & IXGBE_CTRL_RST)
+			model_need(m, IXGBE_GSSR_PHY0_SM, "CTRL.RST");
 		*r = value & ~(IXGBE_CTRL_RST | IXGBE_CTRL_LNK_RST);
 		if (value & (IXGBE_CTRL_RST | IXGBE_CTRL_LNK_RST))
 			model_reset(m, false);
@@ -386,14 +404,24 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 	case IXGBE_LINKS:
 	case IXGBE_FRTIMER:
 		return true; /* read-only */
+	case IXGBE_CTRL_EXT:
+		if ((value ^ *r) & IXGBE_CTRL_EXT_DRV_LOAD)
+			model_driver_changes(m);
+		*r = value;
+		return true;
 	case IXGBE_AUTOC:
-		if (m->p.firmware_links && !(*model_reg(m, IXGBE_GSSR) & IXGBE_GSSR_MAC_CSR_SM))
+		if (m->mac != MODEL_82599)
+			return true; /* there is none */
+		if (m->p.firmware_links && !(m->software & IXGBE_GSSR_MAC_CSR_SM))
 			model_violate(m, V_SEMAPHORE, "AUTOC 0x%08x", value);
 		*r = value;
-		if (value & IXGBE_AUTOC_FLU) {
-			m->link_up = true;
-			m->link_ps = min(m->link_ps, m->vt.now_ps + 10 * SIM_PS_PER_MS);
-		}
+		if (value & IXGBE_AUTOC_FLU)
+			force_link(m);
+		return true;
+	case IXGBE_MACC:
+		*r = value;
+		if (m->mac != MODEL_82599 && value & IXGBE_MACC_FLU)
+			force_link(m);
 		return true;
 	case IXGBE_HLREG0:
 		*r = value;
@@ -412,11 +440,6 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 	case IXGBE_TXPBTHRESH(0):
 	case IXGBE_MTQC:
 		arb_write(m, reg, value);
-		return true;
-	case IXGBE_EERD:
-		if (value & IXGBE_EERD_START)
-			*r = (value & ~IXGBE_EERD_START & 0xffff) | IXGBE_EERD_DONE |
-			     eeprom_word(IXGBE_EERD_ADDR(value)) << IXGBE_EERD_DATA_SHIFT;
 		return true;
 	case IXGBE_TIMINCA:
 		set_clock(m, model_clock(m));
@@ -485,7 +508,8 @@ void model_write32(struct nicdev *dev, u32 reg, u32 value)
 		model_violate(m, V_RESET_ACCESS, "write to 0x%05x", reg);
 		return;
 	}
-	if (write_general(m, reg, value) || write_irq(m, reg, value))
+	if (model_shared_write(m, reg, value) || write_general(m, reg, value) ||
+	    write_irq(m, reg, value))
 		return;
 	if (tx_block(reg, &q, &at))
 		write_tx(m, q, at, value);

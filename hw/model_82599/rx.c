@@ -117,6 +117,8 @@ void rx_check_rxen(struct model_82599 *m)
 		model_violate(m, V_RSC, "RFCTL 0x%08x", *model_reg(m, IXGBE_RFCTL));
 	if (!m->secrx_seen || !(*model_reg(m, IXGBE_SECRXCTRL) & IXGBE_SECRXCTRL_RX_DIS))
 		model_violate(m, V_SECRX, "SECRXCTRL 0x%08x", *model_reg(m, IXGBE_SECRXCTRL));
+	if (pb > (m->mac == MODEL_82599 ? 512u : 384u) << IXGBE_RXPBSIZE_SHIFT)
+		model_violate(m, V_RXPBSIZE, "RXPBSIZE 0x%08x", pb);
 	if ((fcrth & 0x7ffe0) != pb - IXGBE_FCRTH_BELOW)
 		model_violate(m, V_FCRTH, "FCRTH 0x%08x, RXPBSIZE 0x%08x", fcrth, pb);
 }

@@ -15,6 +15,10 @@
 	X(RESET_ACCESS, "register access within 1 ms of CTRL.RST")                                \
 	X(EEPROM_WAIT, "a queue enabled before EEC.AUTO_RD and RDRXCTL.DMAIDONE read as done")    \
 	X(SEMAPHORE, "AUTOC written without the MAC_CSR semaphore while firmware manages links")  \
+	X(SWFW_REGISTER, "SW_FW_SYNC written without SWSM.SMBI and SWESMBI (X540 on: REGSMP)")    \
+	X(SWFW_TAKEN, "a resource of SW_FW_SYNC taken that firmware has")                         \
+	X(SWFW_RESOURCE, "CTRL.RST, EERD or MSCA of an X540 or later without its resource")       \
+	X(SWFW_KEPT, "a resource of SW_FW_SYNC kept when CTRL_EXT.DRV_LOAD changes")              \
 	X(TABLES, "RXEN set while MTA, VFTA, PFUTA, PFVLVF(B), MPSAR or FTQF hold power-on data") \
 	X(PBA, "an interrupt unmasked in MSI-X mode without GPIE.PBA_SUPPORT")                    \
 	/* rings */                                                                               \
@@ -71,6 +75,7 @@
 	X(RSC, "RXEN with RFCTL.RSC_DIS 0")                                                       \
 	X(SECRX, "RXEN set without SECRXCTRL.RX_DIS and SECRXSTAT.RDY")                           \
 	X(FCTRL, "FCTRL written while RXEN is set")                                               \
+	X(RXPBSIZE, "RXEN with RXPBSIZE[0] above what the chip has: 512 KB, X540 on 384 KB")      \
 	X(FCRTH, "RXEN with FCRTH[0] not 0x6000 below RXPBSIZE[0]")                               \
 	/* memory */                                                                              \
 	X(IOMMU_FAULT, "DMA to an IOVA that is not mapped, or not for that direction")            \

@@ -7,14 +7,9 @@
 
 #define PATH_BYTES 512
 
-struct pages {
-	unsigned long long total, free, reserved, kb;
-};
-
-/* What /proc/meminfo says; all 0 if it says nothing. */
-static struct pages read_pages(const char *root)
+struct hugepages hugepages_read(const char *root)
 {
-	struct pages p = { 0 };
+	struct hugepages p = { 0 };
 	char line[PATH_BYTES];
 	FILE *f;
 
@@ -68,7 +63,7 @@ static void find_files(const char *root, char *text, size_t len)
 
 bool hugepages_short(const char *root, u64 bytes, char *text, size_t len)
 {
-	const struct pages p = read_pages(root);
+	const struct hugepages p = hugepages_read(root);
 	const unsigned long long free = p.free > p.reserved ? p.free - p.reserved : 0;
 	const unsigned long long need = p.kb ? DIV_ROUND_UP(bytes, p.kb * 1024) : 0;
 	char files[300];

@@ -7,6 +7,12 @@
 
 #define HUGEPAGES_ARENA (16ull << 20) /* what the race's rings and buffers take, rounded up */
 
+/* What /proc/meminfo below ROOT says of those of the default size; kb 0: the kernel tells of none. */
+struct hugepages {
+	unsigned long long total, free, reserved, kb;
+};
+struct hugepages hugepages_read(const char *root);
+
 /*
  * A sentence in TEXT about huge pages below ROOT ("" on a real machine) that do not hold BYTES, and
  * true; false, and nothing to say, if those of the default size do. Others do not matter, nor does a

@@ -728,7 +728,10 @@ static void clock_and_stamps(void **state)
 	free(r);
 }
 
-/* The table: no device twice; only what ran here is called tested. */
+/*
+ * The table: no device twice, and each starts on the model as itself, gets its link and sends. Tested
+ * are those whose PHY the model has as well.
+ */
 static void identification(void **state)
 {
 	/* Virtual functions, the E610, an 82598, an 82576. */
@@ -738,88 +741,336 @@ static void identification(void **state)
 	(void)state;
 	for (u32 i = 0; i < nr_ixgbe_ids; i++) {
 		struct rig *r = rig_new();
+		char err[300] = "";
 
 		for (u32 j = 0; j < i; j++)
 			assert_int_not_equal(ixgbe_ids[i].device, ixgbe_ids[j].device);
 		assert_ptr_equal(ixgbe_find_id(ixgbe_ids[i].device), &ixgbe_ids[i]);
 		r->mp.device = ixgbe_ids[i].device;
-		if (ixgbe_id_tested(&ixgbe_ids[i])) {
-			rig_open(r);
-			rig_no_violation(r);
-			rig_close(r);
-		}
+		r->mp.seed = i;
+		rig_open(r);
+		assert_ptr_equal(r->ix.id, &ixgbe_ids[i]);
+		if (ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)))
+			fail_msg("%s: %s", ixgbe_ids[i].name, err);
+		assert_int_equal(rig_post(r, 0, &rig_64k, 0, 65160), 0);
+		ixgbe_tx_kick(&r->ix.txq[0]);
+		rig_complete(r, 0, 1, 10);
+		rig_no_violation(r);
+		rig_close(r);
 		free(r);
+		assert_int_equal(ixgbe_id_tested(&ixgbe_ids[i]), ixgbe_ids[i].mac <= IXGBE_X550);
 	}
-	/* What was started here, and what is only believed to be alike. */
-	for (u32 i = 0; i < nr_ixgbe_ids; i++)
-		assert_int_equal(ixgbe_id_tested(&ixgbe_ids[i]), ixgbe_ids[i].mac == IXGBE_82599);
 	for (enum ixgbe_mac mac = IXGBE_82599; mac <= IXGBE_X553; mac++) {
 		static const u32 expected[] = { 16, 2, 2, 6, 11 };
-		u32 n = 0;
+		static const u32 cages[] = { 7, 0, 0, 0, 0 };
+		u32 n = 0, with_cage = 0;
 
-		for (u32 i = 0; i < nr_ixgbe_ids; i++)
+		for (u32 i = 0; i < nr_ixgbe_ids; i++) {
 			n += ixgbe_ids[i].mac == mac;
+			with_cage += ixgbe_ids[i].mac == mac && ixgbe_ids[i].cage;
+		}
 		assert_int_equal(n, expected[mac]);
+		assert_int_equal(with_cage, cages[mac]);
 	}
 	for (u32 i = 0; i < ARRAY_SIZE(not_ours); i++)
 		assert_null(ixgbe_find_id(not_ours[i]));
 }
 
-static u32 esdp_reads;
+/* Starts as R->mp has it; what came of it, and how long it took. */
+static int start_timed(struct rig *r, u32 *ms, char *err, size_t errlen)
+{
+	u64 begin;
+	int ret;
 
-static u32 read_counting_pins(struct nicdev *dev, u32 reg)
+	rig_power_on(r);
+	if (!r->cfg.nr_txq)
+		r->cfg = ixgbe_default_config;
+	begin = nicdev_now_ps(r->dev);
+	ret = ixgbe_start(&r->ix, r->dev, &r->cfg, err, errlen);
+	*ms = (nicdev_now_ps(r->dev) - begin) / SIM_PS_PER_MS;
+	if (ret)
+		assert_int_equal(nicdev_config_read16(r->dev, PCI_CFG_COMMAND) & PCI_COMMAND_MASTER,
+				 0);
+	return ret;
+}
+
+/*
+ * EEPROM, PHY and AUTOC while firmware or another driver has them, or the semaphore's register: who
+ * lets go is waited for, a driver that does not is taken over from after a second, firmware that does
+ * not is told, in bounded time; a port that needs none of them starts all the same.
+ */
+static void shared_with_firmware(void **state)
+{
+	static const struct {
+		u16 device;
+		const char *has; /* what the start takes first; NULL: nothing */
+	} ports[] = {
+		{ 0x10fb, "the EEPROM" },	 { 0x10f7, NULL },
+		{ 0x1528, "the PHY of port 0" }, { 0x1563, "the PHY of port 0" },
+		{ 0x15ac, "the PHY of port 0" }, { 0x15ce, "the PHY of port 0" },
+	};
+	static const struct {
+		enum model_holder holder;
+		u32 held_ms; /* ~0: for ever */
+		u32 least_ms, most_ms; /* of the start */
+		const char *says; /* NULL: it starts */
+	} rows[] = {
+		{ MODEL_NOBODY, 0, 0, 1500, NULL },
+		{ MODEL_FIRMWARE, 400, 400, 2000, NULL },
+		{ MODEL_FIRMWARE, ~0u, 1000, 3500, "firmware keeps the" },
+		{ MODEL_FIRMWARE_REGISTER, 2500, 2500, 4500, NULL },
+		{ MODEL_FIRMWARE_REGISTER, ~0u, 3000, 4500,
+		  "firmware keeps the semaphore for 3 s" },
+		{ MODEL_DRIVER, 400, 400, 2000, NULL },
+		{ MODEL_DRIVER, ~0u, 1000, 3000, NULL },
+		{ MODEL_DRIVER_REGISTER, 400, 400, 2000, NULL },
+		{ MODEL_DRIVER_REGISTER, ~0u, 3000, 4500, NULL },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(ports) * ARRAY_SIZE(rows); i++) {
+		const u32 port = i / ARRAY_SIZE(rows), row = i % ARRAY_SIZE(rows);
+		const char *says = ports[port].has ? rows[row].says : NULL;
+		struct rig *r = rig_new();
+		char err[300] = "";
+		u32 ms;
+		int ret;
+
+		r->mp.seed = i;
+		r->mp.device = ports[port].device;
+		r->mp.holder = rows[row].holder;
+		r->mp.held_ps =
+			rows[row].held_ms == ~0u ? ~0ull : rows[row].held_ms * SIM_PS_PER_MS;
+		ret = start_timed(r, &ms, err, sizeof(err));
+		if (ret != (says ? -EBUSY : 0))
+			fail_msg("port %u, row %u: %d %s", port, row, ret, err);
+		if (says && (!strstr(err, says) ||
+			     (rows[row].holder == MODEL_FIRMWARE && !strstr(err, ports[port].has))))
+			fail_msg("port %u, row %u: '%s'", port, row, err);
+		if (ports[port].has)
+			assert_in_range(ms, rows[row].least_ms, rows[row].most_ms);
+		rig_no_violation(r);
+		if (!ret)
+			assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), 0);
+		rig_close(r);
+		free(r);
+	}
+}
+
+/* In the loopback AUTOC is written, which firmware may have: 82599 only, later ones have none. */
+static void loopback_with_firmware(void **state)
+{
+	static const u16 devices[] = { 0x10fb, 0x10f7, 0x1528 };
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(devices) * 2; i++) {
+		const bool hangs = i % 2, late = devices[i / 2] == 0x1528;
+		struct rig *r = rig_new();
+		char err[300] = "";
+		u32 ms;
+
+		r->mp.device = devices[i / 2];
+		r->mp.firmware_links = true;
+		r->mp.holder = MODEL_FIRMWARE;
+		r->mp.held_ps = hangs ? ~0ull : 700 * SIM_PS_PER_MS;
+		r->cfg = ixgbe_default_config;
+		r->cfg.loopback = true;
+		assert_int_equal(start_timed(r, &ms, err, sizeof(err)), hangs ? -EBUSY : 0);
+		if (hangs)
+			assert_non_null(strstr(err, late ? "the PHY of" : "the link registers"));
+		else
+			assert_true(ms >= 700);
+		rig_no_violation(r);
+		rig_close(r);
+		free(r);
+	}
+}
+
+/* EEPROM and MDIO that do not answer are told, where they are asked. */
+static void no_answer(void **state)
+{
+	static const u16 devices[] = { 0x10fb, 0x10f7, 0x1528, 0x1563, 0x15ac, 0x15ce };
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(devices) * 2; i++) {
+		const u32 n = i / 2;
+		const bool eerd = i % 2, asked = eerd ? n == 0 : n == 2 || n == 3;
+		struct rig *r = rig_new();
+		char err[300] = "";
+		u32 ms;
+
+		r->mp.device = devices[n];
+		r->mp.no_eerd = eerd;
+		r->mp.no_mdio = !eerd;
+		assert_int_equal(start_timed(r, &ms, err, sizeof(err)), asked ? -EIO : 0);
+		if (asked)
+			assert_non_null(strstr(err, eerd ? "word 0x2c" : "MDIO does not answer"));
+		assert_true(ms < 2000);
+		rig_no_violation(r);
+		rig_close(r);
+		free(r);
+	}
+}
+
+/* A 10GBASE-T PHY comes in low power, as the kernel's driver leaves it: no link before, one after. */
+static void sleeping_phy(void **state)
+{
+	static const u16 devices[] = { 0x1528, 0x1560, 0x1563, 0x15d1 };
+
+	(void)state;
+	for (u32 i = 0; i < 4 * ARRAY_SIZE(devices); i++) {
+		struct rig *r = rig_new();
+		char err[300] = "";
+		u32 ms;
+
+		r->mp.device = devices[i % ARRAY_SIZE(devices)];
+		r->mp.seed = i; /* the PHY's address, too */
+		rig_power_on(r);
+		rig_run_us(r, 5000000);
+		nicdev_read32(r->dev, IXGBE_LINKS);
+		assert_int_equal(nicdev_read32(r->dev, IXGBE_LINKS) & IXGBE_LINKS_UP, 0);
+		assert_int_equal(
+			ixgbe_start(&r->ix, r->dev, &ixgbe_default_config, err, sizeof(err)), 0);
+		if (ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)))
+			fail_msg("%s", err);
+		rig_no_violation(r);
+		rig_close(r);
+		memset(r, 0, sizeof(*r));
+		/* In the loopback the MAC needs none. */
+		r->mp.device = devices[i % ARRAY_SIZE(devices)];
+		r->mp.no_link = true;
+		r->cfg = ixgbe_default_config;
+		r->cfg.loopback = true;
+		assert_int_equal(start_timed(r, &ms, err, sizeof(err)), 0);
+		assert_int_equal(ixgbe_wait_link(&r->ix, 100, err, sizeof(err)), 0);
+		rig_close(r);
+		free(r);
+	}
+}
+
+/* An empty cage picks up its neighbour: LINKS says up. Down, if the board tells; else as LINKS says. */
+static void empty_cage(void **state)
+{
+	static const struct {
+		u16 device;
+		bool no_pin, loopback, up;
+	} rows[] = {
+		{ 0x10fb, false, false, false }, { 0x1558, false, false, false },
+		{ 0x10fb, true, false, true },	 { 0x10fb, false, true, true },
+		{ 0x10f7, false, false, true },	 { 0x151c, false, false, true },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rig *r = rig_new();
+		char err[300] = "";
+
+		r->mp.device = rows[i].device;
+		r->mp.empty_cage = true;
+		r->mp.no_cage_pin = rows[i].no_pin;
+		r->cfg = ixgbe_default_config;
+		r->cfg.loopback = rows[i].loopback;
+		rig_open(r);
+		assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)),
+				 rows[i].up ? 0 : -ETIMEDOUT);
+		assert_int_equal(ixgbe_link_up(&r->ix), rows[i].up);
+		assert_true(nicdev_read32(r->dev, IXGBE_LINKS) & IXGBE_LINKS_UP);
+		assert_int_equal(strstr(err, "no module in the cage") != NULL, !rows[i].up);
+		rig_no_violation(r);
+		rig_close(r);
+		free(r);
+	}
+}
+
+static u32 esdp_reads, eeprom_caps;
+
+static u32 read_pins(struct nicdev *dev, u32 reg)
 {
 	esdp_reads += reg == IXGBE_ESDP;
+	if (reg == IXGBE_EERD)
+		return eeprom_caps << IXGBE_EERD_DATA_SHIFT | IXGBE_EERD_DONE;
 	return null_read32(dev, reg == IXGBE_EEC_X553 ? IXGBE_EEC : reg);
 }
 
 /*
- * Whether the link is up LINKS alone decides, whatever the medium: boards wire the general-purpose
- * pins as they like, and copper ports have no cage. Pins are read when no link came, on an 82599,
- * and then for the sentence only.
+ * Whether the link is up LINKS decides. SDP2 takes part where it is known to tell of a module: on an
+ * 82599 with a cage whose EEPROM does not deny it. Boards wire their other pins as they like, and
+ * media without a cage these, too: they are not even read.
  */
-static void link_without_pins(void **state)
+static void link_and_pins(void **state)
 {
 	static const u16 devices[] = { 0x10fb, 0x154d, 0x10f7, 0x151c, 0x1528,
 				       0x1563, 0x15ac, 0x15ad, 0x15ce, 0x15c8 };
 	static const u32 pins[] = { 0, IXGBE_ESDP_SDP2, 1u << 0, 1u << 3, 0xff, 0xffffffff };
 
 	(void)state;
-	for (u32 i = 0; i < ARRAY_SIZE(devices) * ARRAY_SIZE(pins); i++) {
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(devices) * ARRAY_SIZE(pins); i++) {
 		struct nicdev *dev = null_device_open();
 		struct nicdev_ops ops = *dev->ops;
-		const u16 device = devices[i / ARRAY_SIZE(pins)];
-		const u32 esdp = pins[i % ARRAY_SIZE(pins)];
-		bool is_82599;
+		const u16 device = devices[i / 2 / ARRAY_SIZE(pins)];
+		const u32 esdp = pins[i / 2 % ARRAY_SIZE(pins)];
+		bool tells, module;
 		struct ixgbe ix;
 		char err[300] = "";
 
-		ops.read32 = read_counting_pins;
+		ops.read32 = read_pins;
 		dev->ops = &ops;
 		dev->device = device;
+		eeprom_caps = i % 2 ? IXGBE_EEPROM_CAPS_NO_CAGE : 0;
+		tells = (device == 0x10fb || device == 0x154d) && !eeprom_caps;
+		module = !tells || esdp & IXGBE_ESDP_SDP2;
 		assert_int_equal(ixgbe_start(&ix, dev, &ixgbe_default_config, err, sizeof(err)), 0);
-		is_82599 = ix.id->mac == IXGBE_82599;
 		esdp_reads = 0;
 		null_write32(dev, IXGBE_ESDP, esdp);
 		null_write32(dev, IXGBE_LINKS, IXGBE_LINKS_UP);
-		assert_true(ixgbe_link_up(&ix));
-		assert_int_equal(ixgbe_wait_link(&ix, 100, err, sizeof(err)), 0);
+		assert_int_equal(ixgbe_link_up(&ix), module);
+		assert_int_equal(ixgbe_wait_link(&ix, 100, err, sizeof(err)),
+				 module ? 0 : -ETIMEDOUT);
 		null_write32(dev, IXGBE_LINKS, 0);
 		assert_false(ixgbe_link_up(&ix));
-		assert_int_equal(esdp_reads, 0);
 		assert_int_equal(ixgbe_wait_link(&ix, 100, err, sizeof(err)), -ETIMEDOUT);
-		assert_int_equal(esdp_reads, is_82599);
-		assert_int_equal(strstr(err, "no module") != NULL,
-				 is_82599 && !(esdp & IXGBE_ESDP_SDP2));
+		assert_int_equal(strstr(err, "no module") != NULL, !module);
+		assert_int_equal(esdp_reads != 0, tells);
 		ixgbe_stop(&ix);
 		nicdev_close(dev);
+	}
+}
+
+/* The clock of each MAC, which counts in units of its own, against the model's time. */
+static void clocks(void **state)
+{
+	static const u16 devices[] = { 0x10fb, 0x1528, 0x1563, 0x15ac, 0x15ce };
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(devices); i++) {
+		struct rig *r = rig_new();
+		char err[300] = "";
+		u64 first;
+
+		r->mp.device = devices[i];
+		rig_open(r);
+		assert_int_equal(ixgbe_wait_link(&r->ix, 9000, err, sizeof(err)), 0);
+		if (ixgbe_clock_start(&r->ix, err, sizeof(err)))
+			fail_msg("%s", err);
+		first = ixgbe_clock_ns(&r->ix);
+		rig_run_us(r, 2500000); /* over two changes of the second */
+		assert_in_range(ixgbe_clock_ns(&r->ix) - first, 2499990000, 2500000100);
+		rig_no_violation(r);
+		rig_close(r);
+		free(r);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_without_pins),
+		cmocka_unit_test(link_and_pins),
+		cmocka_unit_test(empty_cage),
+		cmocka_unit_test(shared_with_firmware),
+		cmocka_unit_test(loopback_with_firmware),
+		cmocka_unit_test(no_answer),
+		cmocka_unit_test(sleeping_phy),
+		cmocka_unit_test(clocks),
 		cmocka_unit_test(bring_up),
 		cmocka_unit_test(wire_time),
 		cmocka_unit_test(windows),

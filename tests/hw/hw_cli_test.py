@@ -91,6 +91,17 @@ class Selftest(unittest.TestCase):
         self.assertEqual(told["failed"], 0)
         self.assertEqual([check["name"] for check in told["checks"] if not check["passed"]], [])
 
+    def test_models_of_others(self):
+        for what in ("82599", "X540", "x550", "X552", "X553", "0x10f7", "0x15e5"):
+            told = json.loads(hw("selftest", "--device", f"model:{what}", "--json", "-").stdout)
+            self.assertEqual((told["device"], len(told["checks"]), told["failed"]), (f"model:{what}", 8, 0))
+        for what in ("", "X710", "0x57ae", "0x10ed", "1528", "0x"):
+            for command in ("selftest", "race"):
+                done = hw(command, "--device", f"model:{what}", status=2)
+                self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1), done.stderr)
+                self.assertIn(f"'model:{what}'", done.stderr)
+        hw("selftest", "--device", "models", status=4)
+
     def test_packets(self):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "tso.pcapng"
@@ -129,6 +140,19 @@ class Race(unittest.TestCase):
                          [110, 71, 16, -67])
         self.assertEqual(text.count("0 races (must be 0)"), 3)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_models_of_others(self):
+        """The MAC's successors race alike: rings, buffer and wire are the same."""
+        def told(device):
+            cells = json.loads(hw("race", "--device", device, "--point", "patch", "--skbs", "4", "--json", "-").stdout)["cells"]
+            for variant in cells[0]["variants"]:
+                del variant["ns_per_64kb_quick_look"]
+            return cells
+
+        usual = told("model")
+        for what in ("X540", "X553"):
+            self.assertEqual(told(f"model:{what}"), usual)
+        self.assertIn("model of X550-T, virtual time", hw("race", "--device", "model:X550", "--skbs", "2").stdout)
 
     def test_json_and_packets(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -208,11 +232,15 @@ class Ports(unittest.TestCase):
                                "numa_node": "1"}.items():
                 (port / name).write_text(text + "\n", encoding="ascii")
             text = hw("list", "--root", root).stdout
-            self.assertIn("8086:1563  X550-T (accepted, not tested)", text)
+            self.assertIn("8086:1563  X550-T (tested on the model)", text)
             self.assertIn("PCIe Gen1 x4: 8.0 Gbit/s raw, below what 10 Gbit/s takes (the card has Gen3 x4)", text)
             self.assertIn("no IOMMU", text)
             told = json.loads(hw("list", "--root", root, "--json", "-").stdout)["ports"][0]
             self.assertEqual((told["pcie_mbps"], told["iommu_group"], told["node"]), (8000, None, 1))
+            self.assertTrue(told["tested"])
+            (port / "device").write_text("0x15ce\n", encoding="ascii")
+            self.assertIn("8086:15ce  X553 SFP+ (accepted, not tested)", hw("list", "--root", root).stdout)
+            self.assertFalse(json.loads(hw("list", "--root", root, "--json", "-").stdout)["ports"][0]["tested"])
             (Path(root) / "sys/kernel/iommu_groups/5").mkdir(parents=True)
             (port / "iommu_group").symlink_to("../../../../kernel/iommu_groups/5")
             self.assertIn("can be bound", hw("list", "--root", root).stdout)
@@ -233,7 +261,11 @@ class Ports(unittest.TestCase):
                 (proc / "meminfo").write_text(
                     f"MemTotal: 999 kB\nHugePages_Total: {total}\nHugePages_Free: {free}\n"
                     f"HugePages_Rsvd: {reserved}\nHugepagesize: {kib} kB\n", encoding="ascii")
-                return [line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]
+                lines = [line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]
+                pages = json.loads(hw("list", "--root", root, "--json", "-").stdout)["huge_pages"]
+                self.assertEqual(pages, {"needed_bytes": 16 << 20, "page_kb": kib, "total": total, "free": free,
+                                         "reserved": reserved, "enough": not lines, "state": "".join(lines)})
+                return lines
 
             (proc / "mounts").write_text("none /empty hugetlbfs rw 0 0\nnone /stale hugetlbfs rw 0 0\n"
                                          "none /other tmpfs rw 0 0\n", encoding="ascii")
@@ -253,7 +285,11 @@ class Ports(unittest.TestCase):
             self.assertEqual(told(8, 8), [])
             self.assertEqual(told(1, 1, kib=1 << 20), [])
             (proc / "meminfo").unlink()
-            self.assertEqual(len([line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]), 1)
+            lines = [line for line in hw("list", "--root", root).stdout.splitlines() if "huge" in line]
+            self.assertEqual(len(lines), 1)
+            self.assertEqual(json.loads(hw("list", "--root", root, "--json", "-").stdout)["huge_pages"],
+                             {"needed_bytes": 16 << 20, "page_kb": None, "total": None, "free": None, "reserved": None,
+                              "enough": False, "state": lines[0]})
 
     def test_usage(self):
         hw("bind", status=2)

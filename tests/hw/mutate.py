@@ -16,9 +16,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-INIT, RINGS = "hw/ixgbe/ixgbe.c", "hw/ixgbe/ixgbe_txrx.c"
+INIT, RINGS, SHARED = "hw/ixgbe/ixgbe.c", "hw/ixgbe/ixgbe_txrx.c", "hw/ixgbe/shared.c"
 
-# name, file, text that occurs once, what stands there instead, a pattern of what the self-test says
+# name, file, text that occurs once, what stands there instead, a pattern of what the self-test says; its device if
+# that is not the usual model
 FAULTS = [
     ("tail in the middle of a packet", RINGS, "IXGBE_TDT(q->index), q->tail);",
      "IXGBE_TDT(q->index), q->tail ? q->tail - 1 : q->nr - 1);", "TAIL_MID_PACKET"),
@@ -66,6 +67,20 @@ FAULTS = [
     ("memory given back under a running queue", INIT, "set_bits(ix, IXGBE_TXDCTL(i), IXGBE_TXDCTL_ENABLE, 0);", "",
      "UNMAP_ACTIVE"),
     ("interrupts without PBA", INIT, "IXGBE_GPIE_PBA_SUPPORT |", "0 |", "PBA"),
+    ("AUTOC's resource kept", INIT, "ret = ixgbe_shared_release(ix, IXGBE_GSSR_MAC_CSR_SM, s->err, s->errlen);", "",
+     "SWFW_KEPT"),
+    ("SW_FW_SYNC written without firmware's half", SHARED, "for (us = 0; !try_firmware(ix, &seen); us += POLL_US) {",
+     "for (seen = 0; seen;) {", "SWFW_REGISTER"),
+    ("X540 reset beside firmware", INIT, "const bool shared = ix->id->mac != IXGBE_82599;", "const bool shared = false;",
+     "SWFW_RESOURCE", "model:X540"),
+    ("X540's PHY taken while firmware has it", SHARED, "if (!(sync & (resources | firmware))) {", "if (sync | firmware) {",
+     "SWFW_TAKEN", "model:X540"),
+    ("X550's PHY without its resource", SHARED, "ret = ixgbe_shared_acquire(ix, phy, err, errlen);", "ret = 0;",
+     "SWFW_RESOURCE", "model:X550"),
+    ("X553's semaphore where the others have it", SHARED, "return ix->id->mac == IXGBE_X553 ? IXGBE_SWSM_X553 : IXGBE_SWSM;",
+     "return IXGBE_SWSM;", "SWFW_REGISTER", "model:X553"),
+    ("an 82599's packet buffer on an X540", INIT, "return ix->id->mac == IXGBE_82599 ? 512 : 384;", "return 512;",
+     "RXPBSIZE", "model:X540"),
 ]
 
 
@@ -101,9 +116,9 @@ def mutant(build, work, source, old, new):
     return program
 
 
-def run(program):
+def run(program, device="model"):
     try:
-        done = subprocess.run([str(program), "selftest"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([str(program), "selftest", "--device", device], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, done.stdout + done.stderr
@@ -111,17 +126,18 @@ def run(program):
 
 def main(arguments):
     build, wanted = Path(arguments[0]).resolve(), arguments[1:]
-    status, text = run(build / "hw" / "skbench_hw")
-    if status != 0:
-        print(f"without a fault the self-test ends with {status}:\n{text}")
-        return 1
+    for device in ["model", *sorted({fault[5] for fault in FAULTS if len(fault) > 5})]:
+        status, text = run(build / "hw" / "skbench_hw", device)
+        if status != 0:
+            print(f"without a fault the self-test on {device} ends with {status}:\n{text}")
+            return 1
     missed = tried = 0
-    for name, source, old, new, pattern in FAULTS:
+    for name, source, old, new, pattern, *device in FAULTS:
         if wanted and not any(word in name for word in wanted):
             continue
         tried += 1
         with tempfile.TemporaryDirectory() as work:
-            status, text = run(mutant(build, Path(work), source, old, new))
+            status, text = run(mutant(build, Path(work), source, old, new), *device)
         found = status == 5 and re.search(pattern, text)
         missed += not found
         said = re.search(r"violation ([A-Z0-9_]+)", text)

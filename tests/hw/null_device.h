@@ -34,6 +34,10 @@ static inline u32 null_read32(struct nicdev *dev, u32 reg)
 		return value | IXGBE_RDRXCTL_DMAIDONE;
 	case IXGBE_SECRXSTAT:
 		return IXGBE_SECRXSTAT_RDY;
+	case IXGBE_EERD:
+		return value | IXGBE_EERD_DONE;
+	case IXGBE_MSCA:
+		return value & ~IXGBE_MSCA_COMMAND;
 	case IXGBE_RAL(0):
 		return 2; /* 02:00:00:00:00:00 */
 	default:

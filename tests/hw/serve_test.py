@@ -78,6 +78,14 @@ class Together(Served):
         self.assertEqual(err, "")
         self.assertFalse(self.path.exists())
 
+    def test_selftest_on_others(self):
+        for device in ("0x1528", "0x1563", "0x15ac", "0x15ce"):
+            with self.subTest(device):
+                server = self.serve("--id", device)
+                out, _ = self.ended(self.start("selftest", "--device", self.path), 0)
+                self.assertIn("7 passed, 0 failed", out)
+                self.assertIn("0 violations", self.ended(server, 0)[0])
+
     def test_a_path_is_enough(self):
         self.serve()
         told = json.loads(self.ended(self.start("selftest", "--device", self.path, "--json", "-"), 0)[0])
@@ -377,7 +385,7 @@ class Strangers(Served):
                       ("--socket", "x", "--ack", "never"), ("--frob",), ("--socket", "x", "--fault", "link=1"),
                       ("--socket", "x", "--partner", "ack", "--fault", "fire=1"),
                       ("--socket", "x", "--partner", "ack", "--fault", "link"),
-                      ("--socket", "x", "--wire", "x"), ("--socket", "x", "--id", "0x1563")):
+                      ("--socket", "x", "--wire", "x"), ("--socket", "x", "--id", "0x57ae")):
             out, err = self.ended(self.start("serve", *words), 2)
             self.assertEqual((out, len(err.splitlines())), ("", 1))
         self.ended(self.start("serve", "--socket", "/" + "x" * 200), 4)

@@ -64,6 +64,41 @@ static void do_SEMAPHORE(struct rig *r)
 	wr(r, IXGBE_AUTOC, rd(r, IXGBE_AUTOC) | IXGBE_AUTOC_FLU);
 }
 
+/* SWSM's two halves, as an 82599 has them. */
+static void take_semaphore(struct rig *r)
+{
+	rd(r, IXGBE_SWSM);
+	wr(r, IXGBE_SWSM, IXGBE_SWSM_SMBI | IXGBE_SWSM_SWESMBI);
+}
+
+static void do_SWFW_REGISTER(struct rig *r)
+{
+	wr(r, IXGBE_SWSM, 0);
+	rd(r, IXGBE_SWSM); /* one half only */
+	wr(r, IXGBE_GSSR, IXGBE_GSSR_MAC_CSR_SM);
+}
+
+/* Firmware has all of it. */
+static void do_SWFW_TAKEN(struct rig *r)
+{
+	take_semaphore(r);
+	wr(r, IXGBE_GSSR, rd(r, IXGBE_GSSR) | IXGBE_GSSR_EEP_SM);
+}
+
+/* On an X540. */
+static void do_SWFW_RESOURCE(struct rig *r)
+{
+	wr(r, IXGBE_MSCA, IXGBE_MSCA_COMMAND | IXGBE_MSCA_READ);
+}
+
+static void do_SWFW_KEPT(struct rig *r)
+{
+	take_semaphore(r);
+	wr(r, IXGBE_GSSR, IXGBE_GSSR_MAC_CSR_SM);
+	wr(r, IXGBE_SWSM, 0);
+	change(r, IXGBE_CTRL_EXT, IXGBE_CTRL_EXT_DRV_LOAD, 0);
+}
+
 /* Opens the receive door once more, as it should be done. */
 static void reopen(struct rig *r)
 {
@@ -455,6 +490,13 @@ static void do_FCTRL(struct rig *r)
 	wr(r, IXGBE_FCTRL, IXGBE_FCTRL_BAM);
 }
 
+static void do_RXPBSIZE(struct rig *r)
+{
+	shut(r);
+	wr(r, IXGBE_RXPBSIZE(0), 513 << IXGBE_RXPBSIZE_SHIFT);
+	reopen(r);
+}
+
 static void do_FCRTH(struct rig *r)
 {
 	shut(r);
@@ -514,6 +556,13 @@ static void each_fires(void **state)
 		const char *name = model_violation_name(v);
 
 		r->mp.firmware_links = v == V_SEMAPHORE;
+		if (v == V_SWFW_RESOURCE)
+			r->mp.device = 0x1528;
+		if (v == V_SWFW_TAKEN) { /* a port that needs nothing of what firmware has */
+			r->mp.device = 0x10f7;
+			r->mp.holder = MODEL_FIRMWARE;
+			r->mp.held_ps = ~0ull;
+		}
 		r->cfg = ixgbe_default_config;
 		if (v == V_RS_WTHRESH)
 			r->cfg.wthresh = 4;
@@ -614,12 +663,78 @@ static void removed(void **state)
 	free(r);
 }
 
+/* From X540 on: each thing that goes over to firmware's side, without its resource and with it. */
+static void resources(void **state)
+{
+	static const u16 devices[] = { 0x1528, 0x1563, 0x15ac, 0x15ce };
+	static const struct {
+		u32 reg, value, resource;
+	} rows[] = {
+		{ IXGBE_CTRL, IXGBE_CTRL_RST, IXGBE_GSSR_PHY0_SM },
+		{ IXGBE_EERD, IXGBE_EERD_START, IXGBE_GSSR_EEP_SM },
+		{ IXGBE_MSCA, IXGBE_MSCA_COMMAND, IXGBE_GSSR_PHY0_SM },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(devices) * ARRAY_SIZE(rows); i++) {
+		const u32 row = i % ARRAY_SIZE(rows), device = devices[i / ARRAY_SIZE(rows)];
+		const bool moved = device == 0x15ce;
+		const u32 swsm = moved ? IXGBE_SWSM_X553 : IXGBE_SWSM;
+		const u32 gssr = moved ? IXGBE_GSSR_X553 : IXGBE_GSSR;
+
+		for (u32 with = 0; with < 2; with++) {
+			struct rig *r = rig_new();
+
+			r->mp.device = device;
+			rig_open(r);
+			rig_run_us(r, 100000); /* firmware has come to its end */
+			if (with) {
+				assert_int_equal(rd(r, swsm) & IXGBE_SWSM_SMBI, 0);
+				assert_int_equal(rd(r, gssr), 0);
+				assert_true(rd(r, swsm) & IXGBE_SWSM_SMBI);
+				assert_true(rd(r, gssr) & IXGBE_GSSR_REGSMP);
+				wr(r, gssr, IXGBE_GSSR_REGSMP | rows[row].resource);
+				wr(r, gssr, rows[row].resource);
+				wr(r, swsm, 0);
+			}
+			wr(r, rows[row].reg, rows[row].value);
+			assert_int_equal(model_violations(r->m, V_SWFW_RESOURCE), !with);
+			assert_int_equal(model_nr_violations(r->m), !with);
+			rig_run_us(r, 2000);
+			rig_close(r);
+			free(r);
+		}
+	}
+}
+
+/* The register belongs to one at a time: what others write into it is told, and changes nothing. */
+static void one_at_a_time(void **state)
+{
+	struct rig *r = rig_new();
+
+	(void)state;
+	rig_open(r);
+	assert_int_equal(rd(r, IXGBE_SWSM), 0); /* given back by the driver; ours now */
+	assert_true(rd(r, IXGBE_SWSM) & IXGBE_SWSM_SMBI);
+	wr(r, IXGBE_GSSR, IXGBE_GSSR_EEP_SM);
+	assert_int_equal(rd(r, IXGBE_GSSR), 0);
+	assert_int_equal(model_violations(r->m, V_SWFW_REGISTER), 1);
+	take_semaphore(r);
+	wr(r, IXGBE_GSSR, IXGBE_GSSR_EEP_SM);
+	assert_int_equal(rd(r, IXGBE_GSSR), IXGBE_GSSR_EEP_SM);
+	wr(r, IXGBE_SWSM, 0);
+	assert_int_equal(model_nr_violations(r->m), 1);
+	rig_close(r);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_fires),  cmocka_unit_test(header_again),
-		cmocka_unit_test(fault_stops), cmocka_unit_test(corruption),
-		cmocka_unit_test(removed),
+		cmocka_unit_test(each_fires),	 cmocka_unit_test(header_again),
+		cmocka_unit_test(fault_stops),	 cmocka_unit_test(corruption),
+		cmocka_unit_test(removed),	 cmocka_unit_test(resources),
+		cmocka_unit_test(one_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
