@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/race.h"
-#include "hw/ixgbe/skb_tx.h"
 #include "hw/model_82599/model.h"
-#include "hw/race_internal.h"
+#include "hw/race_socket.h"
 #include "hw/responder.h"
-#include "sim/watch.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -44,24 +42,19 @@ struct race {
 	size_t errlen;
 	int ret;
 
-	struct sock sk;
-	struct proto_memory prot;
-	struct tx_ring ring;
+	struct race_socket s;
 	struct model_82599 *m;
 	struct nicdev *dev;
 	struct ixgbe ix;
 	struct skb_tx tx;
 	struct responder peer;
 	struct flow flow;
-	struct link_watch watch;
-	bool ring_made, watching, started, mapped;
+	bool started, mapped;
 
-	struct race_packet *packet;
 	u32 sent, seen_done, cleaned, reclaimed, acked, finished; /* packets, in order */
 	u32 due[RACE_MAX_SKBS]; /* packets of each reclaim to come, a ring */
 	u64 due_ps[RACE_MAX_SKBS];
 	u32 due_head, due_tail;
-	u32 base;
 };
 
 __attribute__((format(printf, 3, 4))) static void fail(struct race *r, int ret, const char *fmt,
@@ -117,30 +110,16 @@ static void note(struct race *r, u8 what, u32 arg)
 static void send_some(struct race *r)
 {
 	const struct race_params *p = r->p;
-	struct link_packet pkt;
 
 	role(r, CPU_SENDER);
 	while (!r->ret && r->sent < p->nr_skbs && r->sent - r->finished < p->inflight) {
-		int n;
-
 		note(r, OP_SEND, 1);
-		if (tcp_sendmsg_in_place(p->era, &r->sk, p->skb_bytes) != (int)p->skb_bytes) {
-			fail(r, -EIO, "the send buffer does not take %u bytes", p->skb_bytes);
-			return;
-		}
-		tcp_write_xmit(p->era, r->trim, &r->sk);
-		n = skb_tx_push(&r->tx, r->err, r->errlen);
-		if (n < 0) {
-			r->ret = n; /* the sentence stands */
-			return;
-		}
-		while (link_watch_sent(&r->watch, &r->sk, &pkt))
-			;
-		if (n != 1) {
-			fail(r, -EIO, "a send made %d packets, not 1", n);
-			return;
-		}
-		r->packet[r->sent++].doorbell_ps = now_ps(r);
+		if (!r->ret)
+			r->ret = race_socket_fill(&r->s, p, r->trim, r->err, r->errlen);
+		if (!r->ret)
+			r->ret = race_socket_push(&r->s, &r->tx, r->err, r->errlen);
+		if (!r->ret)
+			r->s.packet[r->sent++].doorbell_ps = now_ps(r);
 	}
 }
 
@@ -155,7 +134,7 @@ static void look_for_dd(struct race *r)
 	u32 done = r->cleaned + ixgbe_tx_peek(&r->ix.txq[0]);
 
 	while (r->seen_done < done)
-		r->packet[r->seen_done++].dd_ps = now_ps(r);
+		r->s.packet[r->seen_done++].dd_ps = now_ps(r);
 }
 
 static void clean_tx(struct race *r)
@@ -178,7 +157,7 @@ static void reclaim_due(struct race *r)
 		note(r, OP_COMPLETE, n);
 		skb_tx_complete(r->p->era, &r->tx, n);
 		while (n--)
-			r->packet[r->reclaimed++].reclaim_ps = now_ps(r);
+			r->s.packet[r->reclaimed++].reclaim_ps = now_ps(r);
 		progress(r);
 	}
 }
@@ -196,24 +175,24 @@ static void take_ack(void *ctx, const u8 *data, u32 len)
 		fail(r, -EIO, "a frame that is no ACK came in: %s", wrong);
 		return;
 	}
-	acked = s.ack - r->base;
+	acked = s.ack - r->s.base;
 	which = acked / p->skb_bytes;
 	role(r, CPU_SOFTIRQ);
 	if (acked % p->skb_bytes && which < r->sent) {
-		struct race_packet *pkt = &r->packet[which];
+		struct race_packet *pkt = &r->s.packet[which];
 
 		if (!pkt->ack_ps)
 			pkt->ack_ps = now_ps(r);
 		r->res->trims += !pkt->reclaim_ps;
 	}
-	if (link_watch_ack(&r->watch, p->era, &r->sk, s.ack)) {
+	if (link_watch_ack(&r->s.watch, p->era, &r->s.sk, s.ack)) {
 		if (which < r->seen_done)
 			r->res->before_reclaim++;
 		else
 			r->res->before_dd++;
 	}
 	note(r, OP_ACK, acked);
-	if (tcp_ack(p->era, r->trim, &r->sk, s.ack) < 0)
+	if (tcp_ack(p->era, r->trim, &r->s.sk, s.ack) < 0)
 		fail(r, -EIO, "an ACK of %u bytes, beyond what was sent", acked);
 	r->acked = acked / p->skb_bytes;
 	progress(r);
@@ -365,7 +344,7 @@ static void summarise(struct race *r)
 	struct race_result *res = r->res;
 	u32 by_times;
 
-	if (race_summarise(r->packet, r->p->nr_skbs, res, &by_times)) {
+	if (race_summarise(r->s.packet, r->p->nr_skbs, res, &by_times)) {
 		fail(r, -ENOMEM, "no memory for %u times", r->p->nr_skbs);
 		return;
 	}
@@ -373,9 +352,9 @@ static void summarise(struct race *r)
 	if (res->races != by_times)
 		fail(r, -EIO, "%u sk_buffs were cloned at their first partial ACK, by times %u",
 		     res->races, by_times);
-	res->segments = r->watch.n.segs;
-	res->acks = r->watch.n.acks;
-	res->partial_acks = r->watch.n.partial_acks;
+	res->segments = r->s.watch.n.segs;
+	res->acks = r->s.watch.n.acks;
+	res->partial_acks = r->s.watch.n.partial_acks;
 	res->segments_on_wire = r->peer.segments;
 }
 
@@ -418,27 +397,12 @@ int race_check_params(const struct race_params *p, char *err, size_t errlen)
 	return -EINVAL;
 }
 
-static void open_socket(struct race *r)
-{
-	if (tx_ring_init(&r->ring, 64)) {
-		fail(r, -ENOMEM, "no memory for a ring");
-		return;
-	}
-	r->ring_made = true;
-	tcp_sock_init(&r->sk, &r->prot, &r->ring, SKB_FRAG_PAGE_ORDER);
-	r->sk.gso_max_size = max(r->p->skb_bytes, (u32)TCP_GSO_MAX_SIZE);
-	r->base = r->sk.snd_una;
-	link_watch_init(&r->watch, &r->sk);
-	r->packet = calloc(r->p->nr_skbs, sizeof(*r->packet));
-	if (!r->packet)
-		fail(r, -ENOMEM, "no memory for %u packets", r->p->nr_skbs);
-}
-
 static void open_device(struct race *r)
 {
 	static const u8 peer_mac[6] = { 2, 0, 0, 0, 0, 2 };
 	const struct race_params *p = r->p;
 	struct model_params mp = { .timing = p->nic,
+				   .device = p->device,
 				   .seed = p->seed,
 				   .rx_dma_ps = RX_DMA_PS,
 				   .partner = responder_partner,
@@ -449,15 +413,11 @@ static void open_device(struct race *r)
 				       .seed = p->seed,
 				       .policy = p->ack,
 				       .k = p->k };
-	struct ixgbe_config cfg = ixgbe_default_config;
+	struct ixgbe_config cfg = race_driver_config(p);
 
-	cfg.tx_ring = 2048; /* the in-flight limit is the only one */
 	cfg.rx_ring = 1024;
-	cfg.wthresh = p->wthresh;
-	cfg.itr_us = p->itr_us;
-	cfg.irq = p->mode != RACE_POLL;
-	cfg.one_vector = p->mode == RACE_IRQ_SHARED;
-	cfg.txpbthresh_kb = p->threshold_kb ? p->threshold_kb : p->nic->fifo_threshold_bytes / 1024;
+	if (!p->threshold_kb)
+		cfg.txpbthresh_kb = p->nic->fifo_threshold_bytes / 1024;
 	r->ret = model_open(&mp, &r->m, r->err, r->errlen);
 	if (r->ret)
 		return;
@@ -467,10 +427,11 @@ static void open_device(struct race *r)
 		return;
 	r->started = true;
 	flow_init(&r->flow, r->ix.mac, peer_mac);
-	r->ret = responder_init(&r->peer, r->m, &rp, &r->flow, r->base, p->nic, RX_DMA_PS, r->err,
+	r->ret = responder_init(&r->peer, r->m, &rp, &r->flow, r->s.base, p->nic, RX_DMA_PS, r->err,
 				r->errlen);
 	if (!r->ret)
-		r->ret = skb_tx_init(&r->tx, &r->ix.txq[0], &r->ring, &r->flow, r->err, r->errlen);
+		r->ret =
+			skb_tx_init(&r->tx, &r->ix.txq[0], &r->s.ring, &r->flow, r->err, r->errlen);
 	r->mapped = !r->ret;
 	if (!r->ret)
 		r->ret = ixgbe_wait_link(&r->ix, LINK_MS, r->err, r->errlen);
@@ -482,33 +443,22 @@ static void close_race(struct race *r)
 		ixgbe_stop(&r->ix);
 	if (r->mapped)
 		skb_tx_exit(&r->tx);
-	if (r->ring_made) {
-		tx_ring_complete(r->p->era, &r->ring, ~0u);
-		tcp_sock_destroy(r->p->era, &r->sk);
-		tx_ring_exit(&r->ring);
-	}
+	race_socket_close(&r->s, r->p->era);
 	if (r->m)
 		nicdev_close(r->dev);
 	responder_exit(&r->peer);
-	free(r->packet);
 }
 
 int race_model(const struct race_params *p, enum tcp_trim trim, struct race_log *log,
 	       struct race_result *res, char *err, size_t errlen)
 {
-	struct race *r = aligned_alloc(64, ALIGN(sizeof(*r), 64));
+	struct race *r = race_new(sizeof(*r), log, res, err, errlen);
 	struct nic_params timing;
 	struct nic_lone lone;
 	int ret;
 
-	memset(res, 0, sizeof(*res));
-	if (log)
-		memset(log, 0, sizeof(*log));
-	if (!r) {
-		snprintf(err, errlen, "no memory for a race");
+	if (!r)
 		return -ENOMEM;
-	}
-	memset(r, 0, sizeof(*r));
 	r->p = p;
 	r->trim = trim;
 	r->log = log;
@@ -517,7 +467,7 @@ int race_model(const struct race_params *p, enum tcp_trim trim, struct race_log 
 	r->errlen = errlen;
 	r->ret = race_check_params(p, err, errlen);
 	if (!r->ret)
-		open_socket(r);
+		r->ret = race_socket_open(&r->s, p, err, errlen);
 	if (!r->ret)
 		open_device(r);
 	if (!r->ret) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "hw/race_port.h"
-#include "hw/ixgbe/skb_tx.h"
-#include "hw/race_internal.h"
-#include "sim/watch.h"
+#include "hw/race_socket.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +11,6 @@
 
 #define LINK_MS	     9000
 #define BUDGET	     64
-#define TX_RING	     2048 /* RACE_MAX_INFLIGHT packets do not go round it */
 #define RX_RING	     4096
 #define ACK_RING     4096
 #define LOOK_PS	     (50 * SIM_PS_PER_MS) /* between two looks at link and device */
@@ -53,21 +50,17 @@ struct port_race {
 
 	struct nicdev *dev;
 	struct ixgbe ix, peer_ix;
-	bool started, peer_started, mapped, ring_made;
+	bool started, peer_started, mapped;
 	struct skb_tx tx;
 	struct flow flow;
-	struct sock sk;
-	struct proto_memory prot;
-	struct tx_ring ring;
-	u32 base;
 	int cpu[MAX_CPUS];
 	u32 nr_cpus;
-	struct race_packet *packet;
+	struct race_packet *packet; /* the socket's */
 	u32 *eop; /* last descriptor of each packet */
 	double *wire_us; /* of each packet whose marker was stamped */
 
 	/* The sender's. */
-	struct link_watch watch ____cacheline_aligned;
+	struct race_socket s ____cacheline_aligned;
 	u32 sent, acked;
 	u64 progress_ps, looked_ps;
 	u32 progress_acked, progress_reclaimed;
@@ -377,34 +370,21 @@ static void take_stamp(struct port_race *r)
 static void send_some(struct port_race *r)
 {
 	const struct race_params *p = r->p;
-	struct link_packet pkt;
 
 	while (!r->ret && r->sent < p->nr_skbs && r->sent - finished(r) < p->inflight) {
-		int n;
-
 		note(r, &r->calls, OP_SEND, 1, now_ps(r));
-		if (tcp_sendmsg_in_place(p->era, &r->sk, p->skb_bytes) != (int)p->skb_bytes) {
-			fail(r, -EIO, "the send buffer does not take %u bytes", p->skb_bytes);
+		r->ret = race_socket_fill(&r->s, p, r->trim, r->err, sizeof(r->err));
+		if (r->ret)
 			return;
-		}
-		tcp_write_xmit(p->era, r->trim, &r->sk);
 		if (r->port->marker) {
 			take_stamp(r);
 			r->marked_ns = ixgbe_clock_ns(&r->ix);
 		}
 		/* In front of the doorbell: who rings it may lose the CPU behind it. */
 		r->packet[r->sent].doorbell_ps = now_ps(r);
-		n = skb_tx_push(&r->tx, r->err, sizeof(r->err));
-		if (n < 0) {
-			r->ret = n; /* the sentence stands */
+		r->ret = race_socket_push(&r->s, &r->tx, r->err, sizeof(r->err));
+		if (r->ret)
 			return;
-		}
-		if (n != 1) {
-			fail(r, -EIO, "a send made %d packets, not 1", n);
-			return;
-		}
-		while (link_watch_sent(&r->watch, &r->sk, &pkt))
-			;
 		r->eop[r->sent++] = ixgbe_tx_last(&r->ix.txq[0]);
 		if (r->port->marker)
 			send_marker(r);
@@ -414,7 +394,7 @@ static void send_some(struct port_race *r)
 static void take_ack(struct port_race *r, u32 ack)
 {
 	const struct race_params *p = r->p;
-	u32 acked = ack - r->base, which = acked / p->skb_bytes;
+	u32 acked = ack - r->s.base, which = acked / p->skb_bytes;
 	u64 at = now_ps(r);
 
 	if (acked > r->sent * p->skb_bytes || acked < r->acked * p->skb_bytes) {
@@ -430,13 +410,13 @@ static void take_ack(struct port_race *r, u32 ack)
 		r->res->trims += !__atomic_load_n(&pkt->reclaim_ps, __ATOMIC_RELAXED);
 	}
 	note(r, &r->calls, OP_ACK, acked, at);
-	if (link_watch_ack(&r->watch, p->era, &r->sk, ack)) {
+	if (link_watch_ack(&r->s.watch, p->era, &r->s.sk, ack)) {
 		if (ixgbe_tx_reported(&r->ix.txq[0], r->eop[which]))
 			r->res->before_reclaim++;
 		else
 			r->res->before_dd++;
 	}
-	if (tcp_ack(p->era, r->trim, &r->sk, ack) < 0)
+	if (tcp_ack(p->era, r->trim, &r->s.sk, ack) < 0)
 		fail(r, -EIO, "an ACK of %u bytes, beyond what was sent", acked);
 	r->acked = which;
 }
@@ -496,7 +476,7 @@ static bool healthy(struct port_race *r)
 	wrong = __atomic_load_n(&r->wrong, __ATOMIC_ACQUIRE);
 	if (wrong)
 		fail(r, -EIO, "at the peer: %s (segment %u, expected %u)", wrong,
-		     r->wrong_seq - r->base, r->peer.rcv_nxt - r->base);
+		     r->wrong_seq - r->s.base, r->peer.rcv_nxt - r->s.base);
 	else if (nicdev_gone(r->dev))
 		fail(r, -ENODEV,
 		     "%s: the device is gone in mid-run: all registers read as ones, after %u of "
@@ -582,22 +562,16 @@ static void open_socket(struct port_race *r)
 {
 	const u32 n = r->p->nr_skbs, segs = DIV_ROUND_UP(r->p->skb_bytes, TCP_MSS_ETHERNET);
 
-	if (tx_ring_init(&r->ring, 64)) {
-		fail(r, -ENOMEM, "no memory for a ring");
+	r->ret = race_socket_open(&r->s, r->p, r->err, sizeof(r->err));
+	if (r->ret)
 		return;
-	}
-	r->ring_made = true;
-	tcp_sock_init(&r->sk, &r->prot, &r->ring, SKB_FRAG_PAGE_ORDER);
-	r->sk.gso_max_size = max(r->p->skb_bytes, (u32)TCP_GSO_MAX_SIZE);
-	r->base = r->sk.snd_una;
-	link_watch_init(&r->watch, &r->sk);
-	peer_init(&r->peer, r->p->ack, r->p->k, r->base);
+	r->packet = r->s.packet;
+	peer_init(&r->peer, r->p->ack, r->p->k, r->s.base);
 	r->rng = r->p->seed;
-	r->packet = calloc(n, sizeof(*r->packet));
 	r->eop = calloc(n, sizeof(*r->eop));
 	r->wire_us = calloc(n, sizeof(*r->wire_us));
 	/* At most an ACK for each segment, and one of a timer; a send each, a completion each. */
-	if (!r->packet || !r->eop || !r->wire_us || !make_log(&r->calls, n * (segs + LOG_CALLS)) ||
+	if (!r->eop || !r->wire_us || !make_log(&r->calls, n * (segs + LOG_CALLS)) ||
 	    !make_log(&r->completions, n))
 		fail(r, -ENOMEM, "no memory for %u packets", n);
 }
@@ -617,17 +591,10 @@ static void start_peer(struct port_race *r)
 
 static void open_device(struct port_race *r)
 {
-	const struct race_params *p = r->p;
-	struct ixgbe_config cfg = ixgbe_default_config;
+	struct ixgbe_config cfg = race_driver_config(r->p);
 	const u8 *to = r->port->peer_mac;
 
-	cfg.tx_ring = TX_RING;
 	cfg.rx_ring = RX_RING;
-	cfg.wthresh = p->wthresh;
-	cfg.itr_us = p->itr_us;
-	cfg.irq = p->mode != RACE_POLL;
-	cfg.one_vector = p->mode == RACE_IRQ_SHARED;
-	cfg.txpbthresh_kb = p->threshold_kb;
 	cfg.loopback = cfg.promiscuous = r->port->peer == RACE_PEER_LOOPBACK;
 	start_peer(r);
 	if (r->ret)
@@ -641,7 +608,7 @@ static void open_device(struct port_race *r)
 	if (r->port->peer == RACE_PEER_PORT)
 		to = r->peer_ix.mac;
 	flow_init(&r->flow, r->ix.mac, to);
-	r->ret = skb_tx_init(&r->tx, &r->ix.txq[0], &r->ring, &r->flow, r->err, sizeof(r->err));
+	r->ret = skb_tx_init(&r->tx, &r->ix.txq[0], &r->s.ring, &r->flow, r->err, sizeof(r->err));
 	r->mapped = !r->ret;
 	if (!r->ret)
 		r->ret = ixgbe_wait_link(&r->ix, LINK_MS, r->err, sizeof(r->err));
@@ -688,9 +655,9 @@ static void summarise(struct port_race *r)
 	}
 	take_stamp(r);
 	res->wire_after_doorbell = race_spread(r->wire_us, r->nr_stamps);
-	res->segments = r->watch.n.segs;
-	res->acks = r->watch.n.acks;
-	res->partial_acks = r->watch.n.partial_acks;
+	res->segments = r->s.watch.n.segs;
+	res->acks = r->s.watch.n.acks;
+	res->partial_acks = r->s.watch.n.partial_acks;
 	res->segments_on_wire = r->segments;
 	res->foreign_frames += r->foreign;
 	ixgbe_update_stats(&r->ix);
@@ -738,12 +705,7 @@ static void close_race(struct port_race *r)
 		ixgbe_stop(&r->peer_ix);
 	if (r->mapped)
 		skb_tx_exit(&r->tx);
-	if (r->ring_made) {
-		tx_ring_complete(r->p->era, &r->ring, ~0u);
-		tcp_sock_destroy(r->p->era, &r->sk);
-		tx_ring_exit(&r->ring);
-	}
-	free(r->packet);
+	race_socket_close(&r->s, r->p->era);
 	free(r->eop);
 	free(r->wire_us);
 	free(r->calls.op);
@@ -753,18 +715,12 @@ static void close_race(struct port_race *r)
 int race_port(const struct race_params *p, const struct race_port *port, enum tcp_trim trim,
 	      struct race_log *log, struct race_result *res, char *err, size_t errlen)
 {
-	struct port_race *r = aligned_alloc(64, ALIGN(sizeof(*r), 64));
+	struct port_race *r = race_new(sizeof(*r), log, res, err, errlen);
 	u64 begin;
 	int ret;
 
-	memset(res, 0, sizeof(*res));
-	if (log)
-		memset(log, 0, sizeof(*log));
-	if (!r) {
-		snprintf(err, errlen, "no memory for a race");
+	if (!r)
 		return -ENOMEM;
-	}
-	memset(r, 0, sizeof(*r));
 	r->p = p;
 	r->port = port;
 	r->dev = port->dev;
