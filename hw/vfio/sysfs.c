@@ -474,6 +474,9 @@ int sysfs_bind(const struct sysfs_env *env, const char *bdf, bool force, char *e
 			      "cannot do this: use --device model)");
 	read_override(env, bdf, override, sizeof(override));
 	ret = save_state(env, &p, override);
+	if (ret == -EACCES || ret == -EPERM)
+		return refuse(ret, err, errlen, "%s: binding takes root: sudo skbench hw bind %s",
+			      bdf, bdf);
 	if (ret)
 		return refuse(ret, err, errlen, "%s: the present state cannot be noted in %s%s: %s",
 			      bdf, env->root, STATE_DIR, strerror(-ret));

@@ -403,8 +403,11 @@ static int op_dma_map(struct nicdev *dev, u64 iova, void *vaddr, size_t len, u32
 				  : control(v, v->container, VFIO_IOMMU_MAP_DMA, &map);
 	if (ret == -ENOMEM)
 		snprintf(dev->why, sizeof(dev->why),
-			 "no memory, or more mappings than vfio_iommu_type1's dma_entry_limit: use "
-			 "huge pages");
+			 "the kernel has no memory for it, or what was locked by others of this "
+			 "process or user counts, too: ulimit -l unlimited");
+	if (ret == -ENOSPC)
+		snprintf(dev->why, sizeof(dev->why),
+			 "more mappings than vfio_iommu_type1's dma_entry_limit: use huge pages");
 	if (!ret)
 		v->mapped += len;
 	return ret;

@@ -803,6 +803,9 @@ static void locked_memory(void **state)
 		struct nicdev_arena more;
 
 		assert_int_equal(nicdev_arena_init(&more, dev, 2 << 20, err, sizeof(err)), -ENOMEM);
+		assert_says(err, "locked by others");
+		f.fail_map = -ENOSPC;
+		assert_int_equal(nicdev_arena_init(&more, dev, 2 << 20, err, sizeof(err)), -ENOSPC);
 		assert_says(err, "dma_entry_limit");
 	}
 	f.no_msix = true;
