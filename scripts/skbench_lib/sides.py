@@ -10,10 +10,11 @@ Google Benchmark (see foreign.py).
 import math
 from pathlib import Path
 
-from . import duet, fingerprint, foreign, icounts, results, stats, tree
+from . import duet, fingerprint, foreign, forked, icounts, results, stats, tree
 from .errors import UserError
 
 OK, FAILED, SKIPPED, UNMEASURED, NO_TIME = "ok", "failed", "skipped", "unmeasured", "no time"
+LARGE = 4 << 20  # bytes of a file that takes longer to read than a process to start
 SESSIONS = 6  # files a side from which on a session, not a process, is the sample
 
 
@@ -131,6 +132,18 @@ def load(target):
         raise UserError(f"{target}: no result file (*.json) in this directory")
     loaded = [load_file(name) for name in names]
     return loaded[0] if len(loaded) == 1 else merge(str(target), loaded)
+
+
+def load_two(base, new):
+    """load() of both; large ones are read at the same time where this process has two CPUs. An error of BASE comes first."""
+    if not all(Path(target).is_file() and Path(target).stat().st_size >= LARGE for target in (base, new)) or \
+            len(fingerprint.allowed_cpus()) < 2:
+        return load(base), load(new)
+    other = forked.Forked(load, new)
+    try:
+        return load(base), other.result()
+    finally:
+        other.drop()
 
 
 def counts_side(counted, label):
