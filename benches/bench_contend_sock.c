@@ -267,7 +267,7 @@ static void teardown(void *arg)
 	tcp_sock_destroy(c->era, &c->sk);
 	free(c->from);
 	free(c->to);
-	free(c);
+	mem_free(c);
 }
 
 static bool make_packets(struct sock_ctx *c)
@@ -288,10 +288,12 @@ static int prepare(const struct bench_args *args, struct bench_case *out, char *
 {
 	static void (*const softirq[])(void *, u64) = { span_softirq_6_1, span_softirq_6_12 };
 	long era = bench_arg(args, "era");
-	struct sock_ctx *c = contend_zalloc(sizeof(*c), err, errlen);
+	struct sock_ctx *c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 
-	if (!c)
+	if (!c) {
+		snprintf(err, errlen, "no memory for the socket");
 		return -ENOMEM;
+	}
 	c->era = era ? ERA_6_12 : ERA_6_1;
 	c->threads = (unsigned int)bench_arg(args, "threads");
 	c->copy = (unsigned int)bench_arg(args, "copy");

@@ -384,27 +384,25 @@ static void stream_teardown(void *arg)
 	tx_ring_complete(c->era, &c->ring, c->slots);
 	mptcp_destroy(c->era, &c->msk);
 	tx_ring_exit(&c->ring);
-	free(c);
+	mem_free(c);
 }
 
 /* A connection with a ring of SLOTS, in no case yet. NULL: no memory, said in ERR. */
 static struct stream_ctx *open_stream(const struct bench_args *args, unsigned int slots, char *err,
 				      size_t errlen)
 {
-	struct stream_ctx *c =
-		aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), (size_t)SMP_CACHE_BYTES));
+	struct stream_ctx *c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 
 	if (!c) {
 		snprintf(err, errlen, "no memory for %zu bytes of sockets", sizeof(*c));
 		return NULL;
 	}
-	memset(c, 0, sizeof(*c));
 	c->era = bench_arg(args, "era") ? ERA_6_12 : ERA_6_1;
 	c->variant = bench_arg(args, "variant");
 	c->slots = slots;
 	if (tx_ring_init(&c->ring, slots)) {
 		snprintf(err, errlen, "no memory for the ring");
-		free(c);
+		mem_free(c);
 		return NULL;
 	}
 	for (u32 i = 0; i < sizeof(c->text); i++)

@@ -414,7 +414,7 @@ static void trim_teardown(void *arg)
 	for (int i = 0; i < SOCKETS; i++)
 		tcp_sock_destroy(c->era, &c->sk[i]);
 	tx_ring_exit(&c->ring);
-	free(c);
+	mem_free(c);
 }
 
 static int trim_prepare(const struct bench_args *args, struct bench_case *out, char *err,
@@ -431,12 +431,11 @@ static int trim_prepare(const struct bench_args *args, struct bench_case *out, c
 			 partial, step);
 		return -EINVAL;
 	}
-	c = aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), (size_t)SMP_CACHE_BYTES));
+	c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 	if (!c) {
 		snprintf(err, errlen, "no memory for %zu bytes of sockets", sizeof(*c));
 		return -ENOMEM;
 	}
-	memset(c, 0, sizeof(*c));
 	c->era = bench_arg(args, "era");
 	c->trim = bench_arg(args, "variant");
 	c->shape = bench_arg(args, "frags");
@@ -446,7 +445,7 @@ static int trim_prepare(const struct bench_args *args, struct bench_case *out, c
 	c->other = bench_arg(args, "complete");
 	if (tx_ring_init(&c->ring, 64)) {
 		snprintf(err, errlen, "no memory for the ring");
-		free(c);
+		mem_free(c);
 		return -ENOMEM;
 	}
 	for (int i = 0; i < SOCKETS; i++)

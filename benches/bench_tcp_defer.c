@@ -141,6 +141,7 @@ struct defer_ctx {
 		u64 mib[TCP_MIB_NR], flushed;
 		struct zone_stats zone;
 	} before ____cacheline_aligned; /* what the check counted: no part of the report */
+	unsigned int zone_nid; /* whose pages the ring has */
 };
 
 /* --- the sender and its link
@@ -389,7 +390,7 @@ static void count_from_here(struct defer_ctx *c)
 	for (unsigned int i = 0; i < TCP_MIB_NR; i++)
 		c->before.mib[i] = stat(c, i);
 	c->before.flushed = c->napi.flushed;
-	zone_stats(numa_node_id(), &c->before.zone);
+	zone_stats(c->zone_nid, &c->before.zone);
 }
 
 static u64 counted(const struct defer_ctx *c, enum tcp_mib_item item)
@@ -413,7 +414,7 @@ static size_t pages_out(const struct defer_ctx *c)
 {
 	struct zone_stats z;
 
-	zone_stats(numa_node_id(), &z);
+	zone_stats(c->zone_nid, &z);
 	return z.nr_pages - z.nr_free - z.nr_pcp -
 	       (c->pool ? (size_t)page_pool_inflight(c->pool) : 0);
 }
@@ -633,7 +634,7 @@ static void defer_report(void *arg, struct bench_report *r)
 	double us = whole->packets ? (double)whole->wall * tick_us / (double)whole->packets : 0;
 	struct zone_stats z;
 
-	zone_stats(numa_node_id(), &z);
+	zone_stats(c->zone_nid, &z);
 	bench_report_add(r, "packets", packets);
 	bench_report_add(r, "packets_alone", (double)whole->packets);
 	bench_report_add(r, "packet_bytes", c->bytes);
@@ -685,7 +686,7 @@ static void defer_teardown(void *arg)
 	napi_cache_drain();
 	tx_ring_exit(&c->tx);
 	free(c->r.to);
-	free(c);
+	mem_free(c);
 }
 
 static u32 ring_size(const struct bench_args *args)
@@ -728,7 +729,7 @@ static int make_ring(struct defer_ctx *c, const struct bench_args *args)
 		if (ret)
 			return ret;
 		from.ctx = c->pool;
-		rx_pages_prime(shapes[shape].driver, &c->flow);
+		rx_pages_prime(shapes[shape].driver, &c->flow, c->pool->p.nid);
 	}
 	return rx_napi_init(c->era, &c->napi, &c->net, shapes[shape].driver, ring_size(args),
 			    c->pool ? &from : NULL, shapes[shape].gro_max_size);
@@ -764,6 +765,8 @@ static int make(struct defer_ctx *c, const struct bench_args *args)
 	if (ret)
 		return ret;
 	rx_ring_prime(&c->napi, &c->flow);
+	c->zone_nid = c->pool && c->pool->p.nid != NUMA_NO_NODE ? (unsigned int)c->pool->p.nid
+								: numa_node_id();
 	/* The ledger reads a packet at once. */
 	room = ALIGN(max(c->r.read_size, (size_t)c->bytes), PAGE_SIZE);
 	c->r.to = aligned_alloc(PAGE_SIZE, room);
@@ -787,12 +790,11 @@ static int defer_prepare(const struct bench_args *args, struct bench_case *out, 
 			 window / 1024, bytes);
 		return -EINVAL;
 	}
-	c = aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), (size_t)SMP_CACHE_BYTES));
+	c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 	if (!c) {
 		snprintf(err, errlen, "no memory for the case");
 		return -ENOMEM;
 	}
-	memset(c, 0, sizeof(*c));
 	softnet_init();
 	c->era = bench_arg(args, "era") ? ERA_6_12 : ERA_6_1;
 	c->defer = bench_arg(args, "variant");

@@ -381,7 +381,7 @@ static void link_teardown(void *arg)
 	free(c->real);
 	free(c->idle);
 	free(c->end);
-	free(c);
+	mem_free(c);
 }
 
 /*
@@ -470,15 +470,13 @@ static int simulate(struct link_ctx *c, unsigned int from, bool idle, char *err,
 static int prepare(const struct bench_args *args, struct bench_case *out, bool idle, char *err,
 		   size_t errlen)
 {
-	struct link_ctx *c =
-		aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), (size_t)SMP_CACHE_BYTES));
+	struct link_ctx *c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 	int ret;
 
 	if (!c) {
 		snprintf(err, errlen, "no memory for a socket");
 		return -ENOMEM;
 	}
-	memset(c, 0, sizeof(*c));
 	c->trim = bench_arg(args, "variant");
 	c->shape = bench_arg(args, "frags");
 	c->offset = shapes[c->shape].offset;
@@ -497,7 +495,7 @@ static int prepare(const struct bench_args *args, struct bench_case *out, bool i
 	};
 	if (tx_ring_init(&c->ring, 64)) {
 		snprintf(err, errlen, "no memory for the ring");
-		free(c);
+		mem_free(c);
 		return -ENOMEM;
 	}
 	tcp_sock_init(&c->sk, &c->prot, &c->ring, shapes[c->shape].order);

@@ -416,7 +416,7 @@ static void ops_teardown(void *arg)
 		if (c->user_page[i] && compound_head(c->user_page[i]) == c->user_page[i])
 			put_page(c->user_page[i]);
 	free((void *)c->user);
-	free(c);
+	mem_free(c);
 }
 
 /*
@@ -427,18 +427,16 @@ static struct ops_ctx *ops_case(const struct bench_args *args, bool order_3,
 				const struct operation *op, const char *checked, u32 qlen,
 				struct bench_case *out, char *err, size_t errlen)
 {
-	struct ops_ctx *c =
-		aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), (size_t)SMP_CACHE_BYTES));
+	struct ops_ctx *c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 
 	if (!c) {
 		snprintf(err, errlen, "no memory for %zu bytes of a socket", sizeof(*c));
 		return NULL;
 	}
-	memset(c, 0, sizeof(*c));
 	c->era = bench_arg(args, "era");
 	if (tx_ring_init(&c->ring, 64)) {
 		snprintf(err, errlen, "no memory for the ring");
-		free(c);
+		mem_free(c);
 		return NULL;
 	}
 	tcp_sock_init(&c->sk, &c->prot, &c->ring, order_3 ? SKB_FRAG_PAGE_ORDER : 0);

@@ -609,18 +609,17 @@ static void teardown(void *arg)
 	c->sk.skc_state = TCP_CLOSE;
 	tcp_rx_destroy(c->era, &c->sk);
 	tcp_sock_destroy(c->era, &c->sk);
-	free(c);
+	mem_free(c);
 }
 
 static struct rx_ctx *new_ctx(enum skb_era era, char *err, size_t errlen)
 {
-	struct rx_ctx *c = aligned_alloc(SMP_CACHE_BYTES, ALIGN(sizeof(*c), SMP_CACHE_BYTES));
+	struct rx_ctx *c = mem_zalloc(MEM_SOCKET, numa_node_id(), sizeof(*c));
 
 	if (!c) {
 		snprintf(err, errlen, "no memory for the case");
 		return NULL;
 	}
-	memset(c, 0, sizeof(*c));
 	c->era = era;
 	tcp_sock_init(&c->sk, &c->prot, NULL, 0);
 	tcp_rx_init(era, SOCK_WAIT_SPIN, &c->sk, &c->net, RCVBUF);

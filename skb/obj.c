@@ -11,17 +11,24 @@ const struct obj_allocator *obj_allocator = &obj_glibc;
 
 int obj_init(const char *name, unsigned int nodes)
 {
+	bool apart;
+
 	if (!nodes || nodes > SKB_NR_NODES)
 		return -EINVAL;
+	apart = mem_apart(MEM_SHELLS, MEM_HEADS, nodes);
 	for (size_t i = 0; i < ARRAY_SIZE(allocators); i++) {
 		int err;
 
 		if (strcmp(allocators[i]->name, name))
 			continue;
+		if (apart && !allocators[i]->apart)
+			return -ENOTSUP;
+		if (apart && 2 * nodes > SKB_NR_NODES)
+			return -E2BIG;
 		err = allocators[i]->init(nodes);
 		if (err)
 			return err;
-		obj_allocator = allocators[i];
+		obj_allocator = apart ? allocators[i]->apart : allocators[i];
 		nr_nodes = nodes;
 		return 0;
 	}

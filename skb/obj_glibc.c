@@ -19,7 +19,7 @@
  */
 static int glibc_init(unsigned int nodes)
 {
-	if (nodes > 1)
+	if (nodes > 1 || mem_by_kind())
 		return -ENOTSUP;
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	mallopt(M_MMAP_THRESHOLD, 16 << 20);
@@ -58,4 +58,6 @@ const struct obj_allocator obj_glibc = {
 	.cpu_attach = glibc_cpu_attach,
 	.alloc = glibc_alloc,
 	.free = glibc_free,
+	.shell_alloc = glibc_alloc,
+	.shell_free = glibc_free,
 };

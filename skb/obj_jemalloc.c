@@ -38,8 +38,21 @@ const char *__tsan_default_options(void)
 
 struct node_arena {
 	extent_hooks_t hooks; /* first: jemalloc hands back this pointer */
-	unsigned int node;
+	unsigned int index; /* in arenas[] */
 	int flags; /* MALLOCX_ARENA(), 0 before it exists */
+};
+
+#define MAPPINGS_MAX 1024 /* they grow one by one: gigabytes */
+
+/* Where an arena lies, apart from what an allocation looks at. */
+struct arena_place {
+	u64 nodemask; /* of the machine's nodes */
+	/* What the hooks mapped: all of it, if that many. One thread at a time grows an arena (jemalloc's own lock). */
+	atomic_t nr_mappings;
+	struct mapping {
+		void *p;
+		size_t size;
+	} mapping[MAPPINGS_MAX];
 };
 
 /* Flags of mallocx(): what a CPU passes with every call, 0 before its first attach. */
@@ -48,14 +61,18 @@ struct cpu_tcaches {
 } ____cacheline_aligned;
 
 static struct node_arena arenas[SKB_NR_NODES];
+static struct arena_place arena_places[SKB_NR_NODES];
 static struct cpu_tcaches tcaches[SKB_NR_CPUS];
-static unsigned int nr_nodes;
+static unsigned int nr_nodes; /* arenas */
+static unsigned int
+	shells_at; /* node i's shells are of arena i + shells_at; 0: they lie with the heads */
 
 static void *map_on_node(extent_hooks_t *hooks, void *want, size_t size, size_t align, bool *zero,
 			 bool *commit, unsigned int arena)
 {
-	const struct node_arena *a = (const struct node_arena *)hooks;
+	struct arena_place *a = &arena_places[((const struct node_arena *)hooks)->index];
 	uintptr_t p, q;
+	int nr;
 
 	(void)arena;
 	if (want)
@@ -68,9 +85,14 @@ static void *map_on_node(extent_hooks_t *hooks, void *want, size_t size, size_t 
 	if (q > p)
 		munmap((void *)p, q - p);
 	munmap((void *)(q + size), p + align - q);
-	if (node_mem_bind((void *)q, size, a->node, nr_nodes) < 0) {
+	if (node_mem_bind((void *)q, size, a->nodemask, nr_nodes) < 0) {
 		munmap((void *)q, size);
 		return NULL;
+	}
+	nr = atomic_read(&a->nr_mappings, SKB_C_OTHER);
+	if (nr < MAPPINGS_MAX) {
+		a->mapping[nr] = (struct mapping){ (void *)q, size };
+		atomic_set(&a->nr_mappings, nr + 1, SKB_C_OTHER);
 	}
 	*zero = *commit = true;
 	return (void *)q;
@@ -99,13 +121,15 @@ static bool may_merge(extent_hooks_t *hooks, void *a, size_t size_a, void *b, si
 	return false;
 }
 
-static int create_arena(struct node_arena *a, unsigned int node)
+static int create_arena(unsigned int i, u64 nodemask)
 {
+	struct node_arena *a = &arenas[i];
 	extent_hooks_t *hooks = &a->hooks;
 	unsigned int index;
 	size_t len = sizeof(index);
 
-	a->node = node;
+	arena_places[i].nodemask = nodemask;
+	a->index = i;
 	a->hooks = (extent_hooks_t){
 		.alloc = map_on_node,
 		.dalloc = keep,
@@ -119,19 +143,30 @@ static int create_arena(struct node_arena *a, unsigned int node)
 	return 0;
 }
 
+/* An arena stays where it is: one that exists is as good as a new one only if it lies there. */
+static int need_arena(unsigned int i, u64 nodemask)
+{
+	if (!arenas[i].flags)
+		return create_arena(i, nodemask);
+	return arena_places[i].nodemask == nodemask ? 0 : -EBUSY;
+}
+
 static int jemalloc_init(unsigned int nodes)
 {
+	bool apart = mem_apart(MEM_SHELLS, MEM_HEADS, nodes);
 	unsigned int before = nr_nodes;
 
-	nr_nodes = nodes;
-	for (unsigned int i = 0; i < nodes; i++) {
-		int err = arenas[i].flags ? 0 : create_arena(&arenas[i], i);
+	nr_nodes = apart ? 2 * nodes : nodes;
+	for (unsigned int i = 0; i < nr_nodes; i++) {
+		int err =
+			need_arena(i, mem_nodemask(i < nodes ? MEM_HEADS : MEM_SHELLS, i % nodes));
 
 		if (err) {
 			nr_nodes = before;
 			return err;
 		}
 	}
+	shells_at = nr_nodes - nodes;
 	return 0;
 }
 
@@ -164,10 +199,44 @@ static void jemalloc_free(void *obj, size_t size, unsigned int node)
 	skje_sdallocx(obj, ALIGN(size, SMP_CACHE_BYTES), tcaches[smp_processor_id()].flags[node]);
 }
 
+static void *jemalloc_shell_alloc(size_t size, unsigned int node)
+{
+	return jemalloc_alloc(size, node + shells_at);
+}
+
+static void jemalloc_shell_free(void *obj, size_t size, unsigned int node)
+{
+	jemalloc_free(obj, size, node + shells_at);
+}
+
+static void jemalloc_walk(enum mem_kind kind, unsigned int node, mem_range_fn fn, void *ctx)
+{
+	const struct arena_place *a = &arena_places[kind == MEM_SHELLS ? node + shells_at : node];
+	int nr = atomic_read(&a->nr_mappings, SKB_C_OTHER);
+
+	for (int i = 0; i < nr; i++)
+		fn(ctx, a->mapping[i].p, a->mapping[i].size);
+}
+
+static const struct obj_allocator jemalloc_apart = {
+	.name = "jemalloc",
+	.init = jemalloc_init,
+	.cpu_attach = jemalloc_cpu_attach,
+	.alloc = jemalloc_alloc,
+	.free = jemalloc_free,
+	.shell_alloc = jemalloc_shell_alloc,
+	.shell_free = jemalloc_shell_free,
+	.walk = jemalloc_walk,
+};
+
 const struct obj_allocator obj_jemalloc = {
 	.name = "jemalloc",
 	.init = jemalloc_init,
 	.cpu_attach = jemalloc_cpu_attach,
 	.alloc = jemalloc_alloc,
 	.free = jemalloc_free,
+	.shell_alloc = jemalloc_alloc,
+	.shell_free = jemalloc_free,
+	.walk = jemalloc_walk,
+	.apart = &jemalloc_apart,
 };

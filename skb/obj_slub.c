@@ -15,6 +15,8 @@
  *   - every slab is 32 KB, from an area of its own rather than the page allocator, whose ledger stays pure
  *   - objects above 8 KB, for which the kernel asks the page allocator, are blocks of slabs on one locked list per node
  *   - every size that is a multiple of 64 has a cache of its own, none is merged with another
+ *   - where shells lie on other nodes of the machine than heads, they are as it were of nodes of their own: of node i those
+ *     of area i + shells_at
  * Left out: debugging, hardening and random order of free lists, memory cgroups, bulk operations, sheaves (6.18).
  *
  *                 slub_alloc   slub_free
@@ -77,7 +79,7 @@ struct slab_area {
 } ____cacheline_aligned;
 
 struct cpu_caches {
-	struct kmem_cache_cpu c[SKB_NR_NODES][NR_CACHES];
+	struct kmem_cache_cpu c[SKB_NR_NODES][NR_CACHES]; /* by area */
 } __attribute__((aligned(4096)));
 
 static struct cpu_caches cpu_caches[SKB_NR_CPUS];
@@ -91,6 +93,7 @@ static struct slab *slabs; /* one for each SLAB_SIZE of slab_base, as mem_map is
 static char *slab_base;
 static void *slabs_reservation, *base_reservation;
 static size_t slabs_reserved, base_reserved;
+static unsigned int shells_at; /* 0: shells lie with the heads */
 
 static __always_inline char *slab_address(const struct slab *slab)
 {
@@ -381,7 +384,10 @@ static __attribute__((noinline)) void *large_alloc(size_t size, unsigned int nod
 	return slab_address(slab);
 }
 
-static void *slub_alloc(size_t size, unsigned int node)
+/*
+ * Not inlined into what keeps shells apart, and so the same code with and without it.
+ */
+static __attribute__((noinline)) void *slub_alloc(size_t size, unsigned int node)
 {
 	unsigned int cache = DIV_ROUND_UP(size, 64);
 	struct kmem_cache_cpu *c;
@@ -397,7 +403,7 @@ static void *slub_alloc(size_t size, unsigned int node)
 	return obj;
 }
 
-static void slub_free(void *obj, size_t size, unsigned int node)
+static __attribute__((noinline)) void slub_free(void *obj, size_t size, unsigned int node)
 {
 	struct slab *slab = virt_to_slab(obj);
 	unsigned int cache = DIV_ROUND_UP(size, 64);
@@ -417,6 +423,23 @@ static void slub_free(void *obj, size_t size, unsigned int node)
 	}
 	skb_store(freepointer(obj, cache), c->freelist, SKB_C_SLAB);
 	c->freelist = obj;
+}
+
+static void *slub_shell_alloc(size_t size, unsigned int node)
+{
+	return slub_alloc(size, node + shells_at);
+}
+
+static void slub_shell_free(void *obj, size_t size, unsigned int node)
+{
+	slub_free(obj, size, node + shells_at);
+}
+
+static void slub_walk(enum mem_kind kind, unsigned int node, mem_range_fn fn, void *ctx)
+{
+	unsigned int i = kind == MEM_SHELLS ? node + shells_at : node;
+
+	fn(ctx, slab_base + ((i * NODE_SLABS) << SLAB_SHIFT), areas[i].used << SLAB_SHIFT);
 }
 
 static void set_cache_sizes(void)
@@ -446,8 +469,9 @@ static void slub_release(void)
 	memset(areas, 0, sizeof(areas));
 }
 
-static int slub_init(unsigned int nodes)
+static int slub_init(unsigned int homes)
 {
+	unsigned int nodes = mem_apart(MEM_SHELLS, MEM_HEADS, homes) ? 2 * homes : homes;
 	size_t node_bytes = NODE_SLABS << SLAB_SHIFT, node_slabs = NODE_SLABS * sizeof(struct slab);
 	int err = -ENOMEM;
 
@@ -457,12 +481,14 @@ static int slub_init(unsigned int nodes)
 				     &base_reservation, &base_reserved);
 	if (!slabs || !slab_base || mprotect(slabs, nodes * node_slabs, PROT_READ | PROT_WRITE))
 		goto fail;
+	shells_at = nodes - homes;
 	for (unsigned int i = 0; i < nodes; i++) {
 		char *base = slab_base + i * node_bytes;
+		u64 mask = mem_nodemask(i < homes ? MEM_HEADS : MEM_SHELLS, i % homes);
 
-		err = node_mem_bind(base, node_bytes, i, nodes);
+		err = node_mem_bind(base, node_bytes, mask, nodes);
 		if (err >= 0)
-			err = node_mem_bind(slabs + i * NODE_SLABS, node_slabs, i, nodes);
+			err = node_mem_bind(slabs + i * NODE_SLABS, node_slabs, mask, nodes);
 		if (err < 0)
 			goto fail;
 		/* The kernel's memory is mapped by huge pages. Where the machine has none this does nothing. */
@@ -481,10 +507,25 @@ static int slub_cpu_attach(unsigned int slot)
 	return 0;
 }
 
+static const struct obj_allocator slub_apart = {
+	.name = "slub",
+	.init = slub_init,
+	.cpu_attach = slub_cpu_attach,
+	.alloc = slub_alloc,
+	.free = slub_free,
+	.shell_alloc = slub_shell_alloc,
+	.shell_free = slub_shell_free,
+	.walk = slub_walk,
+};
+
 const struct obj_allocator obj_slub = {
 	.name = "slub",
 	.init = slub_init,
 	.cpu_attach = slub_cpu_attach,
 	.alloc = slub_alloc,
 	.free = slub_free,
+	.shell_alloc = slub_alloc,
+	.shell_free = slub_free,
+	.walk = slub_walk,
+	.apart = &slub_apart,
 };

@@ -7,7 +7,6 @@
  * looked at as a possible buddy: that is why every store to page->flags and every look at a buddy goes through the seam.
  */
 #include "skb/page_alloc.h"
-#include "skb/node_mem.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -67,7 +66,8 @@ static struct zone zones[SKB_NR_NODES];
 static struct cpu_pages cpu_pages[SKB_NR_CPUS];
 
 static struct {
-	unsigned int nodes;
+	unsigned int nodes; /* zones */
+	unsigned int pools_at; /* node i's pools have zone i + pools_at; 0: they have zone i */
 	size_t bytes; /* of all zones */
 	void *pages_reservation, *map_reservation;
 	size_t pages_reserved, map_reserved;
@@ -466,6 +466,14 @@ size_t zone_nr_free_blocks(unsigned int node, unsigned int order)
 	return n;
 }
 
+/* Where a zone lies: behind those of the nodes themselves are those of their pools. */
+static u64 zone_nodemask(unsigned int i)
+{
+	if (mem.pools_at && i >= mem.pools_at)
+		return mem_nodemask(MEM_POOL, i - mem.pools_at);
+	return mem_nodemask(MEM_PAGES, i);
+}
+
 /* Maps and touches one zone's bytes. HUGETLB may fail where it is first touched: that must not be a signal. */
 static int map_zone(unsigned int node, bool hugetlb)
 {
@@ -476,7 +484,7 @@ static int map_zone(unsigned int node, bool hugetlb)
 
 	if (mmap(p, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
 		return -ENOMEM;
-	err = node_mem_bind(p, bytes, node, mem.nodes);
+	err = node_mem_bind(p, bytes, zone_nodemask(node), mem.nodes);
 	if (err < 0)
 		return err;
 	if (err)
@@ -513,7 +521,8 @@ static int init_zone(unsigned int node, size_t pages)
 		.wmark_min = pages >> WMARK_MIN_SHIFT,
 		.nr_free = pages,
 	};
-	err = node_mem_bind(zone->first, pages * sizeof(struct page), node, mem.nodes);
+	err = node_mem_bind(zone->first, pages * sizeof(struct page), zone_nodemask(node),
+			    mem.nodes);
 	if (err < 0)
 		return err;
 	for (size_t i = 0; i < pages; i++) {
@@ -530,16 +539,23 @@ static int init_zone(unsigned int node, size_t pages)
 	return 0;
 }
 
-int page_alloc_init(unsigned int nodes, size_t pages)
+int page_alloc_init(unsigned int homes, size_t pages)
 {
+	unsigned int nodes = homes;
 	size_t map_bytes;
 	int err = -ENOMEM;
 
 	if (mem.nodes)
 		return -EBUSY;
-	if (!nodes || nodes > SKB_NR_NODES || !pages || pages % MAX_ORDER_SIZE ||
-	    pages > (SIZE_MAX >> (PAGE_SHIFT + 8)) / nodes)
+	if (!homes || homes > SKB_NR_NODES || !pages || pages % MAX_ORDER_SIZE ||
+	    pages > (SIZE_MAX >> (PAGE_SHIFT + 8)) / (2 * homes))
 		return -EINVAL;
+	if (mem_apart(MEM_POOL, MEM_PAGES, homes)) {
+		if (2 * homes > SKB_NR_NODES)
+			return -E2BIG;
+		mem.pools_at = homes;
+		nodes = 2 * homes;
+	}
 	mem.nodes = nodes;
 	mem.bytes = (nodes * pages) << PAGE_SHIFT;
 	map_bytes = nodes * pages * sizeof(struct page);
@@ -551,7 +567,7 @@ int page_alloc_init(unsigned int nodes, size_t pages)
 	madvise(mem_map, map_bytes,
 		MADV_HUGEPAGE); /* as the kernel's; small zones have no use for it */
 	err = map_zones(true);
-	if (err)
+	if (err && !mem_hugetlb())
 		err = map_zones(false);
 	for (unsigned int i = 0; !err && i < nodes; i++)
 		err = init_zone(i, pages);
@@ -621,11 +637,28 @@ long page_alloc_misplaced(unsigned int node)
 	const struct zone *zone = &zones[node];
 	long pages, map;
 
-	pages = node_mem_misplaced(page_address(zone->first), zone->nr_pages << PAGE_SHIFT, node);
+	pages = node_mem_misplaced(page_address(zone->first), zone->nr_pages << PAGE_SHIFT,
+				   zone_nodemask(node));
 	if (pages < 0)
 		return pages;
-	map = node_mem_misplaced(zone->first, zone->nr_pages * sizeof(struct page), node);
+	map = node_mem_misplaced(zone->first, zone->nr_pages * sizeof(struct page),
+				 zone_nodemask(node));
 	return map < 0 ? map : pages + map;
+}
+
+void page_alloc_walk(unsigned int node, mem_range_fn fn, void *ctx)
+{
+	const struct zone *zone = &zones[node];
+
+	fn(ctx, page_address(zone->first), zone->nr_pages << PAGE_SHIFT);
+	fn(ctx, zone->first, zone->nr_pages * sizeof(struct page));
+}
+
+int page_alloc_pool_nid(int nid)
+{
+	if (!mem.pools_at)
+		return nid;
+	return (int)mem.pools_at + (nid == NUMA_NO_NODE ? (int)numa_node_id() : nid);
 }
 
 bool page_alloc_bound(void)

@@ -18,6 +18,7 @@
 #define SKB_PAGE_ALLOC_H
 
 #include "skb/cpu.h"
+#include "skb/node_mem.h"
 #include "skb/page.h"
 
 #define NR_PAGE_ORDERS 11 /* orders 0 to 10 */
@@ -47,13 +48,20 @@ static __always_inline struct page *virt_to_head_page(const void *addr)
 }
 
 /*
- * Creates the zones: PAGES pages on each of NODES nodes (PAGES a multiple of 2^(NR_PAGE_ORDERS - 1)), each bound to its
- * node, on huge pages where the machine gives them, touched before return. 0; -EINVAL for sizes out of range; -ENOMEM;
- * -ENODEV if a node does not exist here; -EBUSY if the zones exist. On error nothing is left behind (but with -EBUSY the
- * zones stay). To be called while no CPU is in the allocator. A machine that binds no memory is good for one node:
- * page_alloc_bound() tells.
+ * Creates the zones: PAGES pages on each of NODES nodes (PAGES a multiple of 2^(NR_PAGE_ORDERS - 1)), each bound to where
+ * MEM_PAGES of its node lies (skb/node_mem.h), on huge pages where the machine gives them or where mem_hugetlb() demands
+ * it, touched before return. Where pools lie elsewhere, as many zones more for them: page_alloc_pool_nid(). 0; -EINVAL for
+ * sizes out of range; -E2BIG for more than SKB_NR_NODES zones; -ENOMEM; -ENODEV if a node does not exist here; -EBUSY if
+ * the zones exist. On error nothing is left behind (but with -EBUSY the zones stay). To be called while no CPU is in the
+ * allocator. A machine that binds no memory is good for one node: page_alloc_bound() tells.
  */
 int page_alloc_init(unsigned int nodes, size_t pages);
+
+/*
+ * Whose pages a page_pool takes that is created for NID (NUMA_NO_NODE: the node of the CPU that allocates): NID, or where
+ * pools lie elsewhere than other pages, a node beyond those of page_alloc_init(): NID's, or the calling CPU's.
+ */
+int page_alloc_pool_nid(int nid);
 
 /* Gives all memory back, and zeroes the counters. No page may be in use, no CPU in the allocator. */
 void page_alloc_exit(void);
@@ -108,6 +116,9 @@ const char *page_alloc_backing(void);
  * all are where they were asked for. A negative errno: this kernel does not tell. Some ms: not for timed code.
  */
 long page_alloc_misplaced(unsigned int node);
+
+/* Calls FN with NODE's pages, and with their struct pages. */
+void page_alloc_walk(unsigned int node, mem_range_fn fn, void *ctx);
 
 /* True if each zone is bound to its node. */
 bool page_alloc_bound(void);

@@ -228,21 +228,25 @@ bool napi_pp_put_page_6_12(struct page *page)
 int page_pool_create(const struct page_pool_params *params, struct page_pool **pool)
 {
 	unsigned int size = params->pool_size ? params->pool_size : PP_RING_DEFAULT;
+	unsigned int node =
+		params->nid == NUMA_NO_NODE ? numa_node_id() : (unsigned int)params->nid;
 	struct page_pool *new;
+	void **queue;
 
 	if (params->order > PCP_MAX_ORDER)
 		return -EINVAL;
 	if (size > PP_RING_MAX)
 		return -E2BIG;
-	new = aligned_alloc(SMP_CACHE_BYTES, sizeof(*new));
-	if (!new)
-		return -ENOMEM;
-	memset(new, 0, sizeof(*new));
-	if (ptr_ring_init(&new->ring, (int)size)) {
-		free(new);
+	new = mem_zalloc(MEM_POOL, node, sizeof(*new));
+	queue = mem_zalloc(MEM_POOL, node, size * sizeof(void *));
+	if (!new || !queue) {
+		mem_free(queue);
+		mem_free(new);
 		return -ENOMEM;
 	}
+	ptr_ring_init_at(&new->ring, queue, (int)size);
 	new->p = *params;
+	new->p.nid = page_alloc_pool_nid(params->nid);
 	new->list_owner = SKB_NO_CPU;
 	*pool = new;
 	return 0;
@@ -288,8 +292,8 @@ s32 page_pool_destroy(struct page_pool *pool)
 	inflight = page_pool_inflight(pool);
 	BUG_ON(inflight < 0);
 	if (!inflight) {
-		ptr_ring_cleanup(&pool->ring);
-		free(pool);
+		mem_free(pool->ring.queue);
+		mem_free(pool);
 	}
 	return inflight;
 }

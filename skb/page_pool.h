@@ -63,7 +63,8 @@
 struct page_pool_params {
 	unsigned int order; /* 2^order pages a block */
 	unsigned int pool_size; /* slots of the ring; 0: PP_RING_DEFAULT */
-	int nid; /* whose pages; NUMA_NO_NODE: the node of the CPU that allocates */
+	int nid; /* whose pages; NUMA_NO_NODE: the node of the CPU that allocates, or, where pools have nodes of their
+		  * own (skb/node_mem.h), that of the CPU that creates the pool */
 };
 
 /* The owner's. */
@@ -101,7 +102,7 @@ struct page_pool {
 };
 
 /*
- * A pool without pages and without an owner in *POOL. 0; -EINVAL for an order beyond PCP_MAX_ORDER;
+ * A pool without pages and without an owner in *POOL, which lies where MEM_POOL of its node is to lie. 0; -EINVAL for an order beyond PCP_MAX_ORDER;
  * -E2BIG for a ring beyond PP_RING_MAX slots; -ENOMEM. On an error *POOL stays.
  */
 int page_pool_create(const struct page_pool_params *params, struct page_pool **pool);

@@ -37,25 +37,32 @@ struct ptr_ring {
 	void **queue;
 };
 
-/* An empty ring of SIZE slots, at least one. 0 or -ENOMEM. */
-static inline int ptr_ring_init(struct ptr_ring *r, int size)
+/* An empty ring on the SIZE zeroed slots at QUEUE, at least one, which stay the caller's. */
+static inline void ptr_ring_init_at(struct ptr_ring *r, void **queue, int size)
 {
-	size_t bytes = ALIGN((size_t)size * sizeof(void *), SMP_CACHE_BYTES);
-
 	memset(r, 0, sizeof(*r));
-	r->queue = aligned_alloc(SMP_CACHE_BYTES, bytes);
-	if (!r->queue)
-		return -ENOMEM;
-	memset(r->queue, 0, bytes);
+	r->queue = queue;
 	r->size = size;
 	r->batch = 2 * SMP_CACHE_BYTES / (int)sizeof(void *);
 	/* A small ring would be full of what is taken already. */
 	if (r->batch > size / 2 || !r->batch)
 		r->batch = 1;
+}
+
+/* An empty ring of SIZE slots, at least one. 0 or -ENOMEM. */
+static inline int ptr_ring_init(struct ptr_ring *r, int size)
+{
+	size_t bytes = ALIGN((size_t)size * sizeof(void *), SMP_CACHE_BYTES);
+	void **queue = aligned_alloc(SMP_CACHE_BYTES, bytes);
+
+	if (!queue)
+		return -ENOMEM;
+	memset(queue, 0, bytes);
+	ptr_ring_init_at(r, queue, size);
 	return 0;
 }
 
-/* R's memory. What is in it is the caller's. */
+/* R's memory, if ptr_ring_init() got it. What is in it is the caller's. */
 static inline void ptr_ring_cleanup(struct ptr_ring *r)
 {
 	free(r->queue);

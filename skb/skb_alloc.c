@@ -20,12 +20,12 @@ static __always_inline struct sk_buff *do_alloc_skb(unsigned int size, bool fclo
 
 	if (skb_fail(fclone ? SKB_SITE_FCLONE : SKB_SITE_SHELL))
 		return NULL;
-	skb = obj_alloc(shell_size, nid);
+	skb = shell_alloc(shell_size, nid);
 	if (unlikely(!skb))
 		return NULL;
 	data = kmalloc_reserve(&size, &object, nid, era);
 	if (unlikely(!data)) {
-		obj_free(skb, shell_size, nid);
+		shell_free(skb, shell_size, nid);
 		return NULL;
 	}
 	skb_init(skb, data, size);
@@ -51,7 +51,7 @@ static __always_inline struct sk_buff *do_build_skb(void *data, unsigned int fra
 	BUG_ON(frag_size < SKB_SHINFO_SIZE);
 	if (skb_fail(SKB_SITE_SHELL))
 		return NULL;
-	skb = obj_alloc(sizeof(struct sk_buff_shell), nid);
+	skb = shell_alloc(sizeof(struct sk_buff_shell), nid);
 	if (unlikely(!skb))
 		return NULL;
 	container_of(skb, struct sk_buff_shell, skb)->nid = nid;

@@ -59,7 +59,7 @@ static __always_inline struct sk_buff *do_skb_clone(struct sk_buff *skb, const e
 
 		if (skb_fail(SKB_SITE_SHELL))
 			return NULL;
-		n = obj_alloc(sizeof(struct sk_buff_shell), nid);
+		n = shell_alloc(sizeof(struct sk_buff_shell), nid);
 		if (unlikely(!n))
 			return NULL;
 		container_of(n, struct sk_buff_shell, skb)->nid = nid;

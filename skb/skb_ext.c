@@ -22,7 +22,7 @@ struct skb_ext *skb_ext_alloc(void)
 
 	if (skb_fail(SKB_SITE_EXT))
 		return NULL;
-	obj = obj_alloc(sizeof(*obj), nid);
+	obj = shell_alloc(sizeof(*obj), nid);
 	if (unlikely(!obj))
 		return NULL;
 	obj->nid = nid;
@@ -40,7 +40,7 @@ void __skb_ext_put(struct skb_ext *ext)
 	if (atomic_read_acquire(&ext->refcnt.refs, SKB_C_EXT) != 1 &&
 	    !refcount_dec_and_test(&ext->refcnt, SKB_C_EXT))
 		return;
-	obj_free(obj, sizeof(*obj), obj->nid);
+	shell_free(obj, sizeof(*obj), obj->nid);
 }
 
 /* OLD itself if the caller's reference is the only one, else a copy for it. NULL: OLD is kept. */

@@ -24,7 +24,7 @@ static struct sk_buff *shell_from_slab(void)
 
 	if (skb_fail(SKB_SITE_SHELL))
 		return NULL;
-	skb = obj_alloc(sizeof(struct sk_buff_shell), nid);
+	skb = shell_alloc(sizeof(struct sk_buff_shell), nid);
 	if (likely(skb))
 		container_of(skb, struct sk_buff_shell, skb)->nid = nid;
 	return skb;
@@ -32,8 +32,8 @@ static struct sk_buff *shell_from_slab(void)
 
 static __always_inline void shell_to_slab(struct sk_buff *skb)
 {
-	obj_free(skb, sizeof(struct sk_buff_shell),
-		 container_of(skb, struct sk_buff_shell, skb)->nid);
+	shell_free(skb, sizeof(struct sk_buff_shell),
+		   container_of(skb, struct sk_buff_shell, skb)->nid);
 }
 
 static void refill(struct napi_alloc_cache *nc)

@@ -61,8 +61,8 @@ static __always_inline void kfree_skbmem(struct sk_buff *skb, const enum skb_era
 
 	switch (skb->fclone) {
 	case SKB_FCLONE_UNAVAILABLE:
-		obj_free(skb, sizeof(struct sk_buff_shell),
-			 container_of(skb, struct sk_buff_shell, skb)->nid);
+		shell_free(skb, sizeof(struct sk_buff_shell),
+			   container_of(skb, struct sk_buff_shell, skb)->nid);
 		return;
 	case SKB_FCLONE_ORIG:
 		f = container_of(skb, struct sk_buff_fclones, skb1);
@@ -78,7 +78,7 @@ static __always_inline void kfree_skbmem(struct sk_buff *skb, const enum skb_era
 		if (!refcount_dec_and_test(&f->fclone_ref, SKB_C_FCLONE))
 			return;
 	}
-	obj_free(f, sizeof(*f), f->nid);
+	shell_free(f, sizeof(*f), f->nid);
 }
 
 static __always_inline void do_free_skb(struct sk_buff *skb, const enum skb_era era)

@@ -344,14 +344,14 @@ static void first_frame(u8 frame[TCP_WIRE_BYTES], const struct rx_flow *flow)
 	tcp_build_frame(frame, &seg);
 }
 
-void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow)
+void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow, int nid)
 {
 	struct page *all = NULL, *page, *next;
 	u8 frame[TCP_WIRE_BYTES];
 
 	first_frame(frame, flow);
 	/* A page that is in nobody's hands: its first word links it. */
-	while ((page = alloc_pages(0))) {
+	while ((page = alloc_pages_node(nid, 0))) {
 		prime_page(page, frame, driver);
 		page->pp_pad = (unsigned long)all;
 		all = page;
@@ -371,5 +371,5 @@ void rx_ring_prime(struct rx_napi *n, const struct rx_flow *flow)
 		prime_page(n->ring.page[i & n->ring.mask], frame, n->driver);
 	for (u32 i = 0; n->ring.header && i <= n->ring.mask; i++)
 		memcpy(n->ring.header[i], frame, TCP_WIRE_BYTES);
-	rx_pages_prime(n->driver, flow);
+	rx_pages_prime(n->driver, flow, NUMA_NO_NODE);
 }

@@ -84,11 +84,11 @@ int rx_napi_init(enum skb_era era, struct rx_napi *n, struct net *net, enum rx_d
 void rx_napi_exit(enum skb_era era, struct rx_napi *n);
 
 /*
- * Writes FLOW's headers into every free page of the calling CPU's node, where a frame of DRIVER's
- * has them. Takes the whole zone for a moment: for the start. What a page_pool holds by then is not
- * free: this comes before such a ring is filled.
+ * Writes FLOW's headers into every free page of node NID (NUMA_NO_NODE: the calling CPU's), where a
+ * frame of DRIVER's has them. Takes the whole zone for a moment: for the start. What a page_pool
+ * holds by then is not free: this comes before such a ring is filled.
  */
-void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow);
+void rx_pages_prime(enum rx_driver driver, const struct rx_flow *flow, int nid);
 
 /*
  * The same, and every page and buffer of N, so that a frame of any page is one of FLOW's. A frame of

@@ -674,15 +674,15 @@ static void test_where(void **state)
 	if (page_alloc_bound())
 		assert_int_equal(node, 0);
 	assert_int_equal(node_mem_node(page_base + bytes - 1), node);
-	assert_int_equal(node_mem_misplaced(page_base, bytes, (unsigned int)node), 0);
-	assert_int_equal(node_mem_misplaced(page_base, bytes, (unsigned int)node + 1), os_pages);
-	assert_int_equal(node_mem_misplaced(page_base, 0, 7), 0);
+	assert_int_equal(node_mem_misplaced(page_base, bytes, 1ULL << node), 0);
+	assert_int_equal(node_mem_misplaced(page_base, bytes, ~(1ULL << node)), os_pages);
+	assert_int_equal(node_mem_misplaced(page_base, 0, 1 << 7), 0);
 	assert_int_equal(page_alloc_misplaced(0),
 			 node ? os_pages + PAGES * sizeof(struct page) / 4096 : 0);
 	assert_int_equal(node_mem_node(fresh), -ENOENT);
 	*(volatile char *)fresh = 1;
 	assert_true(node_mem_node(fresh) >= 0);
-	assert_int_equal(node_mem_misplaced(fresh, 8192, 0), -ENOENT);
+	assert_int_equal(node_mem_misplaced(fresh, 8192, ~0ULL), -ENOENT);
 	munmap(fresh, 8192);
 }
 

@@ -44,7 +44,7 @@ static void start_from(enum skb_era era, enum rx_driver driver, const struct rx_
 	stranger = flow;
 	stranger.tuple.sport = 0x1234;
 	assert_int_equal(inet_hash(&net, &sk, &flow.tuple), 0);
-	rx_pages_prime(driver, &flow); /* before a pool holds some */
+	rx_pages_prime(driver, &flow, NUMA_NO_NODE); /* before a pool holds some */
 	assert_int_equal(
 		rx_napi_init(era, &napi, &net, driver, RX_RING_MIN, from, GRO_LEGACY_MAX_SIZE), 0);
 	rx_ring_prime(&napi, &flow);
