@@ -73,6 +73,8 @@ static enum bench_status dispatch(const struct bench_options *o)
 		return bench_list();
 	case MODE_CONTEXT:
 		return bench_context();
+	case MODE_WHERE:
+		return bench_where(o);
 	case MODE_CHECK:
 		return bench_check(o);
 	case MODE_LEDGER:

@@ -7,6 +7,7 @@
 
 enum bench_status bench_list(void);
 enum bench_status bench_context(void);
+enum bench_status bench_where(const struct bench_options *o);
 enum bench_status bench_machine(const struct bench_options *o);
 enum bench_status bench_latency(const struct bench_options *o);
 enum bench_status bench_check(const struct bench_options *o);

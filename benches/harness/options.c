@@ -61,6 +61,8 @@ static const struct flag flags[] = {
 	{ "skb_latency", NONE, MODE_LATENCY, 0, 0, 0, "",
 	  "core-to-core latency of every pair of CPUs" },
 	{ "skb_context", NONE, MODE_CONTEXT, 0, 0, 0, "", "how this program was built" },
+	{ "skb_where", NONE, MODE_WHERE, 0, 0, 0, "",
+	  "where roles and objects would lie, as JSON, or why they cannot" },
 	{ "help", NONE, MODE_HELP, 0, 0, 0, "", "this text" },
 	{ "skb_n", NUMBER, NO_MODE, M(SAMPLE) | M(INSTRUCTIONS), 1, MAX_N, "N",
 	  "operations a batch (default: calibrated; skb_instructions needs it)" },
@@ -69,11 +71,14 @@ static const struct flag flags[] = {
 	  "batches thrown away first (default 5)" },
 	{ "skb_inject", PERCENT, NO_MODE, M(SAMPLE), 0, 0, "PCT",
 	  "do PCT % more operations than are told: a known slowdown" },
-	{ "skb_cpus", TEXT, NO_MODE, CASE | M(MACHINE) | M(LATENCY), 0, 0, "LIST",
+	{ "skb_cpus", TEXT, NO_MODE, CASE | M(MACHINE) | M(LATENCY) | M(WHERE), 0, 0, "LIST",
 	  "CPU of each role, as 0,2-3 (default: the allowed ones in order)" },
-	{ "skb_nodes", TEXT, NO_MODE, CASE, 0, 0, "LIST",
-	  "memory node of each role (default: 0 for all)" },
-	{ "skb_pages", NUMBER, NO_MODE, CASE, 1, MAX_PAGES, "N",
+	{ "skb_nodes", TEXT, NO_MODE, CASE | M(WHERE), 0, 0, "LIST",
+	  "memory node of each role (default: 0 for all), or OBJECT=WHERE[,...] of shells, heads, "
+	  "pages, pool, socket on local, remote, interleave or a node (default: local)" },
+	{ "skb_huge", NONE, NO_MODE, CASE | M(WHERE), 0, 0, "",
+	  "page memory in huge pages, or not at all (default: if there are some)" },
+	{ "skb_pages", NUMBER, NO_MODE, CASE | M(WHERE), 1, MAX_PAGES, "N",
 	  "pages of each node's zone, rounded up to 1024 (default: what the case needs)" },
 	{ "skb_control", TEXT, NO_MODE, M(SAMPLE), 0, 0, "CTL,ACK",
 	  "tell a profiler when batches begin and end: perf's --control fifo:CTL,ACK" },
@@ -171,6 +176,8 @@ static enum bench_status take(const struct flag *flag, const char *value, struct
 		o->cpus = value;
 	} else if (!strcmp(flag->name, "skb_nodes")) {
 		o->nodes = value;
+	} else if (!strcmp(flag->name, "skb_huge")) {
+		o->huge = true;
 	} else if (!strcmp(flag->name, "skb_pages")) {
 		o->pages = ALIGN((size_t)number, (size_t)1024);
 	} else if (!strcmp(flag->name, "skb_control")) {

@@ -24,6 +24,7 @@ enum bench_mode {
 	MODE_MACHINE,
 	MODE_LATENCY,
 	MODE_CONTEXT,
+	MODE_WHERE,
 	MODE_HELP,
 	MODE_NR
 };
@@ -36,7 +37,8 @@ struct bench_options {
 	unsigned int warmup;
 	u64 inject_milli; /* thousandths of a percent of operations more than told */
 	const char *cpus; /* NULL: the allowed ones */
-	const char *nodes; /* NULL: node 0 for every role */
+	const char *nodes; /* NULL: one node for every role and object */
+	bool huge; /* page memory in huge pages or not at all */
 	const char
 		*alloc; /* Google Benchmark's face: another allocator than the default; or NULL */
 	size_t pages; /* of each zone; 0: what the case asks for */

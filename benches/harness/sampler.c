@@ -10,11 +10,10 @@
 #include "benches/harness/crew.h"
 #include "benches/harness/json.h"
 #include "benches/harness/modes.h"
+#include "benches/harness/placed.h"
 #include "benches/harness/report.h"
 
-#include "skb/node_mem.h"
 #include "skb/page_alloc.h"
-#include "skb/skbuff.h"
 
 #include <errno.h>
 #include <math.h>
@@ -37,13 +36,6 @@ enum row {
 	NR_ROWS = ROLE_WAIT + BENCH_MAX_ROLES
 };
 
-/* Where memory lies, seen from the kernel after the timing; negative: it does not tell. */
-struct placed {
-	unsigned int node; /* that was asked for */
-	long pages_elsewhere; /* of the zone, 4 KB each */
-	int shell_on, head_on; /* the node of an object that was just allocated */
-};
-
 struct sample {
 	struct bench_session session;
 	struct crew crew;
@@ -57,8 +49,7 @@ struct sample {
 	double whole
 		[ROLE_BUSY]; /* WALL, BUSY and CPU of all batches together, kept or not, ns an operation */
 	struct bench_report report;
-	struct placed placed[SKB_NR_NODES];
-	unsigned int nr_placed;
+	struct bench_placed placed;
 	double kept_wall; /* WALL of the kept batches together */
 	struct control control; /* only if listened to */
 	bool listened;
@@ -225,66 +216,6 @@ static void print_whole(struct json *j, const struct sample *s)
 	json_close(j, '{');
 }
 
-/* A new object of SIZE bytes on NODE. */
-static int obj_on(size_t size, unsigned int node)
-{
-	char *obj = obj_alloc(size, node);
-	int on;
-
-	if (!obj)
-		return -ENOMEM;
-	*(volatile char *)obj = 0;
-	on = node_mem_node(obj);
-	obj_free(obj, size, node);
-	return on;
-}
-
-static bool is_known(const struct sample *s, unsigned int node)
-{
-	for (unsigned int i = 0; i < s->nr_placed; i++)
-		if (s->placed[i].node == node)
-			return true;
-	return false;
-}
-
-/* Each node that a role has. On role 0's thread. */
-static void look_where(struct sample *s)
-{
-	for (unsigned int r = 0; r < s->session.c.nr_roles; r++) {
-		unsigned int node = bench_place_node(&s->session.place, r);
-
-		if (!is_known(s, node))
-			s->placed[s->nr_placed++] = (struct placed){
-				.node = node,
-				.pages_elsewhere = page_alloc_misplaced(node),
-				.shell_on = obj_on(sizeof(struct sk_buff_shell), node),
-				.head_on = obj_on(SKB_SMALL_HEAD_SIZE, node),
-			};
-	}
-}
-
-static void print_told(struct json *j, const char *key, long value)
-{
-	if (value < 0)
-		json_null(j, key);
-	else
-		json_long(j, key, value);
-}
-
-static void print_placed(struct json *j, const struct sample *s)
-{
-	json_open(j, "placed", '[');
-	for (unsigned int i = 0; i < s->nr_placed; i++) {
-		json_open(j, NULL, '{');
-		json_long(j, "node", s->placed[i].node);
-		print_told(j, "pages_elsewhere", s->placed[i].pages_elsewhere);
-		print_told(j, "shell_on", s->placed[i].shell_on);
-		print_told(j, "head_on", s->placed[i].head_on);
-		json_close(j, '{');
-	}
-	json_close(j, '[');
-}
-
 static void print_place(struct json *j, const struct sample *s)
 {
 	const struct bench_session *ses = &s->session;
@@ -298,7 +229,7 @@ static void print_place(struct json *j, const struct sample *s)
 		json_long(j, NULL, ses->place.cpus.cpu[i]);
 	json_close(j, '[');
 	json_bool(j, "oversubscribed", ses->shared);
-	print_placed(j, s);
+	bench_placed_print(j, ses, &s->placed);
 }
 
 static void print_roles(struct json *j, const struct sample *s, unsigned int nr_values)
@@ -436,7 +367,7 @@ enum bench_status bench_sample(const struct bench_options *o)
 		s.session.named = s.listened;
 		status = take_sample(&s, o, start_ns);
 		bench_report_take(&s.report, &s.session.c);
-		look_where(&s);
+		bench_placed_look(&s.session, &s.placed);
 		status = bench_session_close(&s.session, status);
 	}
 	if (!status)

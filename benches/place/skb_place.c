@@ -3,12 +3,13 @@
  * Which CPUs the roles of a case run on, by a policy, from the machine's topology as hwloc tells it.
  *
  *   policy      the roles are
+ *   same-core   all on one CPU: one hardware thread, which they cannot share but by turns
  *   smt         hardware threads of one core
  *   same-llc    on different cores below one last-level cache
  *   cross-llc   each below a last-level cache of its own, of as few nodes as possible
- *   cross-node  each on a node of its own
+ *   cross-node  each on a node of its own that has memory
  *
- * Prints one JSON object: the CPUs in the order of the roles, and the node that is local to each. What the machine cannot
+ * Prints one JSON object: the CPUs in the order of the roles (of same-core the one CPU), and the node that is local to each. What the machine cannot
  * do is refused in one line with status 4, wrong usage with 2. Only CPUs that this process may use are taken. Finding out
  * costs some 5 ms, which is why the driver asks once and hands a list to the programs that are timed.
  *
@@ -25,9 +26,10 @@
 #define IMPOSSIBLE 4
 #define USAGE	   2
 
-enum policy { SMT, SAME_LLC, CROSS_LLC, CROSS_NODE, NR_POLICIES };
+enum policy { SAME_CORE, SMT, SAME_LLC, CROSS_LLC, CROSS_NODE, NR_POLICIES };
 
-static const char *const policy_words[] = { "smt", "same-llc", "cross-llc", "cross-node" };
+static const char *const policy_words[] = { "same-core", "smt", "same-llc", "cross-llc",
+					    "cross-node" };
 
 struct place {
 	hwloc_topology_t topology;
@@ -116,6 +118,13 @@ static int no_cache(const struct place *p)
 	return IMPOSSIBLE;
 }
 
+/* However many roles there are: whether they can run by turns is the case's business. */
+static int place_same_core(struct place *p)
+{
+	p->nr = cores_in(p, hwloc_topology_get_topology_cpuset(p->topology), p->pu, 1);
+	return p->nr ? 0 : refuse(p, "an allowed core", 0);
+}
+
 static int place_smt(struct place *p)
 {
 	unsigned int most = 0;
@@ -186,8 +195,10 @@ static int place_cross_node(struct place *p)
 	for (hwloc_obj_t node = NULL;
 	     p->nr < p->roles &&
 	     (node = hwloc_get_next_obj_by_type(p->topology, HWLOC_OBJ_NUMANODE, node));)
-		p->nr += cores_in(p, node->cpuset, p->pu + p->nr, 1);
-	return p->nr == p->roles ? 0 : refuse(p, "as many nodes with allowed cores", p->nr);
+		if (node->attr->numanode.local_memory)
+			p->nr += cores_in(p, node->cpuset, p->pu + p->nr, 1);
+	return p->nr == p->roles ? 0
+				 : refuse(p, "as many nodes with memory and allowed cores", p->nr);
 }
 
 /* The number of the node that is local to PU. */
@@ -241,8 +252,8 @@ static int parse(struct place *p, int argc, char **argv)
 			while (k < NR_POLICIES && strcmp(argv[i] + 9, policy_words[k]))
 				k++;
 			if (k == NR_POLICIES)
-				return usage(argv[i],
-					     "smt, same-llc, cross-llc or cross-node is wanted");
+				return usage(argv[i], "same-core, smt, same-llc, cross-llc or "
+						      "cross-node is wanted");
 			p->policy = (enum policy)k;
 			given = true;
 		} else if (!strncmp(argv[i], "--roles=", 8)) {
@@ -261,8 +272,9 @@ static int parse(struct place *p, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static int (*const place[])(struct place * p) = { place_smt, place_same_llc,
-							  place_cross_llc, place_cross_node };
+	static int (*const place[])(struct place * p) = { place_same_core, place_smt,
+							  place_same_llc, place_cross_llc,
+							  place_cross_node };
 	struct place p = { .nr = 0 };
 	int status = parse(&p, argc, argv);
 

@@ -121,7 +121,11 @@ class BenchBinary:
 
     def machine(self, cpus=None):
         """The calibration that every run prints: core-to-core latency and copy bandwidth."""
-        return self._ask("", ["--skb_machine", *self._cpus(cpus)])
+        return self._ask("", ["--skb_machine", *self._cpus(None if cpus is None else list(cpus))])
+
+    def where(self, cpus=None):
+        """Where roles and objects would lie; NotPossible tells what this machine lacks, memory included."""
+        return self._ask("", ["--skb_where", *self._cpus(cpus)])
 
     def operations(self):
         """The registered operations with the names of the cases in their default grids."""
@@ -185,12 +189,11 @@ class BenchBinary:
 
     @staticmethod
     def _cpus(cpus):
-        """Flags for CPUS, a list, or a placement.Cpus with a memory node for each."""
+        """Flags for CPUS, a list, or a placement.Cpus that tells of memory, too."""
         if cpus is None:
             return []
         flags = ["--skb_cpus=" + ",".join(str(cpu) for cpu in cpus)]
-        nodes = getattr(cpus, "nodes", None)
-        return flags if nodes is None else [*flags, "--skb_nodes=" + ",".join(str(node) for node in nodes)]
+        return flags + (cpus.flags() if hasattr(cpus, "flags") else [])
 
 
 # What an answer's "value" names, but for the 33rd percentile.

@@ -126,9 +126,14 @@ def add_parser(subparsers):
                              "(quick, full)")
     parser.add_argument("--cpus", metavar="LIST", help="CPUs for the roles, as in 0,1 or 2-3")
     parser.add_argument("--placement", metavar="POLICY",
-                        help="instead of --cpus, CPUs whose roles share a core (smt), a last-level cache (same-llc), or "
-                             "neither of them (cross-llc), or not even a node (cross-node); memory is local to each")
-    parser.add_argument("--nodes", metavar="LIST", help="memory node of each role, as in 0,1; one is every role's (0)")
+                        help="instead of --cpus, one CPU for all roles, in whose cases they run by turns (same-core), or CPUs whose "
+                             "roles share a core (smt), a last-level cache (same-llc), or neither of them (cross-llc), or not "
+                             "even a node (cross-node); memory is local to each")
+    parser.add_argument("--nodes", metavar="LIST",
+                        help="memory node of each role, as in 0,1; one is every role's (0). Or where each object lies, as in "
+                             "shells=remote,pages=interleave: shells, heads, pages, pool, socket; local to the role's CPU "
+                             "(default), remote, interleave, or a node's number")
+    parser.add_argument("--huge", action="store_true", help="page memory in huge pages, or not at all (default: if enough are free)")
     parser.add_argument("--budget", metavar="SECONDS", help="time for measuring (150; quick 60; full 840)")
     parser.add_argument("--seed", metavar="N", help="of the order of pairs and the paddings (default: random)")
     parser.add_argument("--instructions", action="store_true",
@@ -264,6 +269,7 @@ class Request:
         self.cpus = cpus_from(args.cpus)
         self.placement = placement.policy_from(args.placement)
         self.nodes = placement.nodes_from(args.nodes)
+        self.huge = args.huge
         if self.placement and self.cpus is not None:
             raise UserError("--placement chooses the CPUs: give it or --cpus")
         self.budget_s = BUDGET_S[self.suite] if args.budget is None else seconds(args.budget)
@@ -541,7 +547,7 @@ def main(args):
     directory = bench_directory("frags45" if request.sweep and request.sweep.beyond_default() else "release")
     binaries = bench_binaries(directory)
     prof = build.ensure_prof() if request.counters else None
-    placement.resolve(request, directory / "skb_place")
+    placement.resolve(request, directory / "skb_place", next(iter(binaries.values())))
     with stoppable():
         if request.suite == "headline":
             measured = run_headline(request, directory, binaries)

@@ -8,6 +8,7 @@ No assertion depends on how fast or how busy the machine is: a sample may always
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -75,7 +76,7 @@ class Flags(HarnessTest):
         self.assertEqual(done.stderr, "")
         for flag in ("list", "sample=NAME", "calibrate=NAME", "check=NAME", "instructions=NAME", "ledger=NAME", "lines=NAME",
                      "machine", "context", "n=N", "batches=N", "warmup=N", "inject=PCT", "cpus=LIST", "nodes=LIST",
-                     "pages=N", "control=CTL,ACK", "oversubscribe", "alloc=WORD"):
+                     "pages=N", "huge", "where", "control=CTL,ACK", "oversubscribe", "alloc=WORD"):
             self.assertIn(f"--skb_{flag} ", done.stdout)
         self.assertIn("--benchmark_", done.stdout)
 
@@ -111,7 +112,8 @@ class Flags(HarnessTest):
         for flag in ("n=0", "n=-1", "n=x", "n=1e3", "n= 1", "n=01", "n=9999999999999999999999", "batches=0",
                      "batches=1000001", "warmup=-1", "warmup=", "inject=x", "inject=-5", "inject=5%", "inject=.5",
                      "inject=1001", "inject=1.2345", "inject=5.", "cpus=x", "cpus=0-", "cpus=1-0", "cpus=0,0",
-                     "cpus=,", "cpus=0,", "nodes=99", "nodes=x", "pages=0", "pages=99999999999"):
+                     "cpus=,", "cpus=0,", "nodes=99", "nodes=x", "nodes=shells", "nodes=shells=near", "nodes=shells=0,shells=0",
+                     "nodes=shells=64", "nodes=0,shells=0", "pages=0", "pages=99999999999"):
             with self.subTest(flag=flag):
                 self.refused(2, f"--skb_{flag.partition('=')[0]}", "--skb_sample=self/inc", f"--skb_{flag}")
 
@@ -122,7 +124,56 @@ class Flags(HarnessTest):
     def test_a_node_that_does_not_exist(self):
         if os.path.exists("/sys/devices/system/node/node7"):
             self.skipTest("this machine has 8 nodes")
-        self.refused(4, "on 8 nodes|on each of 8 nodes", "--skb_sample=self/inc", "--skb_nodes=7")
+        for flag in ("7", "0,7", "pages=7", "shells=local,heads=7"):
+            for mode in ("--skb_sample=self/inc", "--skb_where"):
+                self.refused(4, f"--skb_nodes={flag}: .*there is no node 7 here, but 0", mode, f"--skb_nodes={flag}")
+
+    def test_one_node_has_no_other(self):
+        if os.path.exists("/sys/devices/system/node/node1"):
+            self.skipTest("this machine has 2 nodes")
+        for where in ("remote", "interleave"):
+            for mode in ("--skb_sample=self/inc", "--skb_where", "--skb_check=self/inc"):
+                self.refused(4, f"--skb_nodes=heads={where}: heads: {where}: this process has memory on one node alone, 0", mode,
+                             f"--skb_nodes=heads={where}")
+
+    def test_an_allocator_that_places_nothing(self):
+        self.refused(4, "allocator glibc places nothing on nodes: ask for alloc:slub or alloc:jemalloc",
+                     "--skb_check=self/inc/alloc:glibc", "--skb_nodes=shells=local")
+
+    def test_where(self):
+        answer = self.answer("--skb_where", f"--skb_cpus={CPUS[-1]}")
+        self.assertEqual((answer["schema"], answer["cpus"], len(answer["nodes"])), ("skbench-where-1", [CPUS[-1]], 1))
+        self.assertEqual([set(home) for home in answer["homes"]], [{"node"}])
+        answer = self.answer("--skb_where", f"--skb_cpus={CPUS[-1]}", "--skb_nodes=pages=local")
+        node = answer["nodes"][0]
+        self.assertEqual(answer["homes"], [{"node": node, "objects": {
+            name: {"asked": "local", "node": node} for name in ("shells", "heads", "pages", "pool", "socket")}}])
+
+    def test_a_limit_of_address_space(self):
+        """Before anything is reserved; and one that is large enough is no matter."""
+        if PRESET in ("asan", "tsan"):
+            self.skipTest("a sanitizer reserves more than any limit")
+        for megabytes, status in ((512, 4), (1 << 20, 0)):
+            limit = (megabytes << 20,) * 2
+            done = subprocess.run([*LAUNCHER, BENCH, "--skb_check=self/inc/alloc:slub"], capture_output=True, text=True, timeout=120,
+                                  preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_AS, limit), check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            if status:
+                self.assertRegex(done.stderr, r"\A\w+: self/inc/threads:1/alloc:slub: needs \d+ MB of address space, and a limit of 512 MB "
+                                              r"\(RLIMIT_AS\) leaves \d+: ulimit -v unlimited\n\Z")
+
+    def test_huge_pages_or_nothing(self):
+        free = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+        if not os.path.exists(free):
+            self.skipTest("this kernel has no huge pages of 2 MB")
+        with open(free, encoding="ascii") as file:
+            free = int(file.read())
+        if free < 16:
+            for mode in ("--skb_sample=self/inc", "--skb_where"):
+                self.refused(4, r"needs \d+ free huge pages of 2 MB on node 0 and has \d+: as root, echo \d+ > /sys/.*/nr_hugepages", mode,
+                             "--skb_huge")
+        elif "node1" not in os.listdir("/sys/devices/system/node"):
+            self.assertEqual(self.answer("--skb_sample=self/inc", "--skb_n=10", "--skb_batches=3", "--skb_huge")["backing"], "hugetlb")
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="ascii") as full:
@@ -219,7 +270,8 @@ class Preparation(HarnessTest):
         # A zone of 1024 pages is not the 2048 that the case asks for: the flag wins.
         self.answer("--skb_check=self/page/pages:2000")
         self.answer("--skb_check=self/page", "--skb_pages=1")
-        self.refused(4, "Cannot allocate memory", "--skb_check=self/page/pages:1000000000000")
+        self.refused(4, r"needs \d+ MB on node 0, and \d+ MB are free there|leaves \d+: raise|Cannot allocate memory",
+                     "--skb_check=self/page/pages:1000000000000")
 
     def test_malloc_conf_is_dropped(self):
         answer = self.answer("--skb_sample=self/page/alloc:jemalloc", "--skb_n=100", "--skb_batches=20",
@@ -279,6 +331,24 @@ class Sample(HarnessTest):
                 self.assertEqual([entry["node"] for entry in placed], [0])
                 if not os.path.exists("/sys/devices/system/node/node1"):
                     self.assertTrue(all(value in (0, None) for value in placed[0].values()), placed)
+
+    def test_where_each_object_lies_is_told(self):
+        for alloc in ("slub", "jemalloc"):
+            with self.subTest(alloc):
+                done = run(f"--skb_sample=self/inc/threads:1/alloc:{alloc}", "--skb_n=10", "--skb_batches=3", "--skb_nodes=heads=local,pool=local")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                placed = loads(done.stdout)["placed"]
+                self.assertEqual(len(placed), 1)
+                self.assertEqual(set(placed[0]["objects"]), {"shells", "heads", "pages", "pool", "socket"})
+                for name, told in placed[0]["objects"].items():
+                    self.assertEqual((told["asked"], told["node"]), ("local", placed[0]["node"]))
+                    if told["pages"] is None:  # an emulator does not tell
+                        self.assertEqual((told["elsewhere"], told["on"]), (None, None))
+                        continue
+                    self.assertEqual(told["elsewhere"], 0, name)
+                    self.assertEqual(sum(told["on"].values()), told["pages"])
+                    if name != "socket":
+                        self.assertGreater(told["pages"], 0, name)
 
     def test_padding_is_told(self):
         answer = self.answer("--skb_sample=self/inc", "--skb_n=1000", SKB_PAD="x" * 137)

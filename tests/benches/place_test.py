@@ -44,8 +44,13 @@ class Place(unittest.TestCase):
         self.placed(TWO_NODES, "cross-llc", 4, [0, 4, 8, 12], [0, 0, 1, 1])
         self.placed(TWO_NODES, "cross-node", 2, [0, 8], [0, 1])
 
+    def test_one_cpu_for_all(self):
+        for machine in (TWO_NODES, "node:1 l3:1 core:1 pu:1"):
+            for roles in (1, 2, 64):
+                self.placed(machine, "same-core", roles, [0], [0])
+
     def test_one_role_is_always_placed(self):
-        for policy in ("smt", "same-llc", "cross-llc", "cross-node"):
+        for policy in ("same-core", "smt", "same-llc", "cross-llc", "cross-node"):
             self.placed(TWO_NODES, policy, 1, [0], [0])
 
     def test_too_many_roles(self):
@@ -54,7 +59,7 @@ class Place(unittest.TestCase):
                      "2 roles need as many allowed hardware threads of one core, and there is 1")
         self.refused(TWO_NODES, "same-llc", 3, "3 roles need as many allowed cores below one last-level cache, and there are 2")
         self.refused(TWO_NODES, "cross-llc", 5, "5 roles need as many last-level caches with allowed cores, and there are 4")
-        self.refused(TWO_NODES, "cross-node", 3, "3 roles need as many nodes with allowed cores, and there are 2")
+        self.refused(TWO_NODES, "cross-node", 3, "3 roles need as many nodes with memory and allowed cores, and there are 2")
 
     def test_a_machine_that_tells_no_shared_cache(self):
         for machine in ("node:2 core:4 pu:1", "node:2 core:4 l2:1 pu:1"):
@@ -71,7 +76,7 @@ class Place(unittest.TestCase):
         self.placed("node:1 l3:1 core:64 pu:1", "same-llc", 64, list(range(64)), [0] * 64)
 
     def test_wrong_usage(self):
-        for flags, says in (((), "--policy: is missing"), (("--policy=near",), "--policy=near: smt, same-llc, cross-llc or"),
+        for flags, says in (((), "--policy: is missing"), (("--policy=near",), "--policy=near: same-core, smt, same-llc, cross-llc or"),
                             (("--policy=smt", "--roles=0"), "--roles=0: 1 to 64 roles"),
                             (("--policy=smt", "--roles=65"), "--roles=65: 1 to 64 roles"),
                             (("--policy=smt", "--roles=-1"), "--roles=-1: 1 to 64 roles"),

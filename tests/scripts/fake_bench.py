@@ -12,6 +12,7 @@ FAKE_BENCH holds a JSON object:
   only           the failures hit only cases that match this expression
   cpus           that it says to have (2): a case with threads:N needs N of them, and does N operations at once
   ops            the operation of the cases (skb/fake)
+  nowhere        why roles and memory have no place: the refusal of --skb_where
   cases, frags   of --skb_list: names, and the words of the key frags (None: 1 to max_skb_frags)
 FAKE_STATE names a file that counts the samples taken so far.
 """
@@ -25,7 +26,7 @@ import sys
 import time
 
 PLAN = {"value": 1000.0, "factor": 0.95, "sigma": 0.001, "drift": 0.0, "seed": 1, "fail": {}, "only": "",
-        "sleep": 0.0, "max_skb_frags": 17, "cpus": 2, "ops": "skb/fake",
+        "sleep": 0.0, "max_skb_frags": 17, "cpus": 2, "ops": "skb/fake", "nowhere": None,
         "frags": None,
         "cases": ["skb/clone/frags:0/alloc:slub", "skb/clone/frags:16/alloc:slub", "skb/copy/alloc:slub"]}
 PLAN.update(json.loads(os.environ.get("FAKE_BENCH", "{}")))
@@ -90,7 +91,14 @@ def sample(case, flags):
             return 4
         answer.update(status="oversubscribed", kept=0, reason=f"{threads} roles took turns on {PLAN['cpus']} CPUs")
     cpus = [int(cpu) for cpu in flags.get("cpus", "0").split(",")]
-    nodes = [int(node) for node in flags.get("nodes", "0").split(",")]
+    objects = dict(part.split("=") for part in flags.get("nodes", "").split(",") if "=" in part)
+    nodes = [0] if objects else [int(node) for node in flags.get("nodes", "0").split(",")]
+    if objects:
+        told = {"node": 0, "pages": 8, "elsewhere": 0, "on": {"0": 8}}
+        answer["placed"] = [{"node": 0, "pages_elsewhere": 0, "shell_on": 0, "head_on": 0, "objects": {
+            name: {"asked": objects.get(name, "local"), **told} for name in ("shells", "heads", "pages", "pool", "socket")}}]
+    if "huge" in flags:
+        answer["backing"] = "hugetlb"
     answer.update(ops=threads, cpus=cpus, roles=[{**answer["roles"][0], "cpu": cpus[i % len(cpus)], "node": nodes[i % len(nodes)]}
                                                  for i in range(threads)])
     rng = random.Random(PLAN["seed"] * 1000003 + number)
@@ -163,6 +171,11 @@ def main(argv):
                           {"name": "tcp/trim", "summary": "invented", "keys": [words], "cases": []}]}
         if "mptcp" in os.path.basename(sys.argv[0]):
             answer = {"ops": [{"name": "mptcp/stream", "summary": "invented", "keys": [], "cases": []}]}
+    elif "where" in flags:
+        if PLAN["nowhere"]:
+            print(PLAN["nowhere"], file=sys.stderr)
+            return 4
+        answer = {"schema": "skbench-where-1", "cpus": [0], "nodes": [0], "homes": [{"node": 0}]}
     elif "machine" in flags:
         speeds = {"p10": 20.0, "p50": 20.5, "p90": 21.0}
         answer = {"schema": "skbench-machine-1", "cpus": [0, 1],

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import pty
-import pathlib
 import random
 import re
 import select
@@ -22,8 +21,7 @@ import unittest
 from unittest import mock
 
 import support
-from skbench_lib import aa, benchbin, fingerprint, placement, results, run, stats, sweep, table
-from skbench_lib.errors import UserError
+from skbench_lib import aa, benchbin, results, run, stats, sweep, table
 from skbench_lib.mptcp_experiment import FEW, Mptcp
 
 SEED = 2012
@@ -532,92 +530,6 @@ class Threads(Case):
                 status, _, err = fake.run("run", *args, "--out", self.out)
                 self.assertEqual(status, 0 if found else 2, err)
                 self.out.unlink(missing_ok=True)
-
-
-class Placement(Case):
-    """CPUs by a policy and nodes as told, down to the flags of the bench program."""
-
-    def place(self, fake, most):
-        """A skb_place with room for MOST roles: CPU 4i on node i."""
-        program = fake.bin / "skb_place"
-        program.write_text(f"""#!/bin/sh
-n=${{2#--roles=}}
-test $n -le {most} || {{ echo "skb_place: ${{1#--policy=}}: $n roles need more, and there are {most}" >&2; exit 4; }}
-test $n = 1 && echo '{{"cpus": [0], "nodes": [0]}}' || echo '{{"cpus": [0, 4], "nodes": [0, 1]}}'
-""", encoding="utf-8")
-        program.chmod(0o755)
-
-    def run_it(self, *args, most=2):
-        fake = self.fake(cases=["skb/meet/threads:2/alloc:slub"])
-        self.place(fake, most)
-        return fake.run("run", "--suite", "quick", "--budget", 30, "--out", self.out, *args)
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "a policy is about two CPUs")
-    def test_policy(self):
-        status, out, err = self.run_it("--placement", "cross-node")
-        self.assertEqual((status, err), (0, ""))
-        self.assertIn("placement cross-node: CPUs 0, 4; memory on nodes 0, 1", flat(out))
-        document = read(self.out)
-        self.assertEqual(ours(document)["plan"]["placement"], {"policy": "cross-node", "cpus": [0, 4], "nodes": [0, 1]})
-        self.assertEqual({(row["skb"]["roles"][1]["cpu"], row["skb"]["roles"][1]["node"]) for row in document["benchmarks"]},
-                         {(4, 1)})
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "a policy is about two CPUs")
-    def test_no_room(self):
-        status, out, err = self.run_it("--placement", "smt", most=1)
-        self.assertEqual((status, out), (4, ""))
-        self.one_line(err, "skb_place: smt: 2 roles need more, and there are 1")
-        self.assertFalse(self.out.exists())
-
-    def test_nodes_alone(self):
-        status, out, err = self.run_it("--nodes", "0,0")
-        self.assertEqual((status, err), (0, ""))
-        self.assertIn("memory on nodes 0, 0", flat(out))
-        roles = read(self.out)["benchmarks"][0]["skb"]["roles"]
-        self.assertEqual([role["node"] for role in roles], [0, 0])
-
-    @unittest.skipIf(os.path.exists("/sys/devices/system/node/node7"), "this machine has 8 nodes")
-    def test_a_missing_node(self):
-        status, out, err = self.run_it("--nodes", "0,7")
-        self.assertEqual((status, out), (4, ""))
-        self.one_line(err, r"--nodes: there is no node 7 here, but 0")
-        self.assertFalse(self.out.exists())
-
-    def test_what_a_cpu_or_a_node_lacks(self):
-        """On a described machine: CPUs 0 to 3, of which 2 is offline; node 1 has CPUs and no memory."""
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        root = pathlib.Path(directory.name)
-        for name, text in (("cpu/present", "0-3"), ("cpu/online", "0-1,3"), ("node/online", "0-2"), ("node/has_memory", "0,2")):
-            path = root / "sys/devices/system" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + "\n", encoding="utf-8")
-        reader = fingerprint.Reader(root)
-        for text, says in (("2", "CPU 2 is offline: as root, echo 1 > /sys/devices/system/cpu/cpu2/online"),
-                           ("0,3", "CPU 3 is not among those that this process may use, 0-1: see taskset -p, and cpuset.cpus")):
-            with self.assertRaises(UserError) as caught:
-                run.cpus_from(text, [0, 1], reader)
-            self.assertEqual(caught.exception.status, 4)
-            self.assertIn(says, str(caught.exception))
-        with self.assertRaises(UserError) as caught:
-            run.cpus_from("9", [0, 1], reader)
-        self.assertEqual(caught.exception.status, 2)
-        placement.check_nodes([0, 2, 0], reader)
-        for nodes, says in (([0, 3], "there is no node 3 here, but 0-2"), ([1], "node 1 has no memory; 0,2 have")):
-            with self.assertRaises(UserError) as caught:
-                placement.check_nodes(nodes, reader)
-            self.assertEqual(caught.exception.status, 4)
-            self.assertIn(says, str(caught.exception))
-
-    def test_wrong_usage(self):
-        for args, says in ((("--placement", "near"), "--placement near"), (("--nodes", "8"), "--nodes 8: a list of nodes"),
-                           (("--nodes", "0,"), "--nodes 0,: a list"), (("--nodes", "2-1"), "--nodes 2-1: a list"),
-                           (("--placement", "smt", "--cpus", str(min(os.sched_getaffinity(0)))),
-                            "--placement chooses the CPUs: give it or --cpus")):
-            with self.subTest(args):
-                status, out, err = self.run_it(*args)
-                self.assertEqual((status, out), (2, ""))
-                self.one_line(err, says)
 
 
 class AA(Case):
