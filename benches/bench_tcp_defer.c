@@ -23,6 +23,8 @@
  *              one        both on one CPU, in turn
  *   reader     steady     reads what is there
  *              stops      waits until the window is shut, then reads all of it
+ *              sleeps     sleeps where steady spins, until the softirq wakes it: judged by the
+ *                         CPU time of both, the softirq's polling included (with rate:0 there is none)
  *
  * One operation is PACKETS packets, read. The softirq's role is all of it: pages from the ring, 45
  * sk_buffs a packet, headers copied or a head built around the page, GRO, the socket found under
@@ -67,7 +69,7 @@
 enum shape { SHAPE_HEADER, SHAPE_HEAD_FRAG, SHAPE_MTU4096, SHAPE_BIG, SHAPE_NR };
 enum { CPUS_TWO, CPUS_ONE };
 enum { PAGES_PLAIN, PAGES_POOL };
-enum { READER_STEADY, READER_STOPS };
+enum { READER_STEADY, READER_STOPS, READER_SLEEPS };
 enum { MODE_STREAM, MODE_RPC };
 
 static const char *const era_words[] = { "6.1", "6.12", NULL };
@@ -77,7 +79,7 @@ static const char *const payload_words[] = { "llc", "dram", NULL };
 static const char *const pages_words[] = { "plain", "pool", NULL };
 static const char *const mode_words[] = { "stream", "rpc", NULL };
 static const char *const cpus_words[] = { "two", "one", NULL };
-static const char *const reader_words[] = { "steady", "stops", NULL };
+static const char *const reader_words[] = { "steady", "stops", "sleeps", NULL };
 
 static const struct {
 	enum rx_driver driver;
@@ -109,7 +111,7 @@ struct defer_ctx {
 	u64 wire; /* ticks that a packet takes on the link */
 	enum skb_era era;
 	enum tcp_defer defer;
-	bool stops;
+	bool stops, sleeps;
 	struct rx_poll_fn {
 		void (*poll)(struct rx_napi *n, struct rx_flow *f, unsigned int segs, bool push);
 		int (*recv)(struct sock *sk, void *to, size_t len, int flags);
@@ -200,21 +202,24 @@ static __always_inline void span_begin(struct span_clock *k)
 	k->start = bench_ticks();
 }
 
-/* PACKETS of them are done: counts for the report if nobody took the CPU away meanwhile. */
-static __always_inline void span_end(const struct span_clock *k, struct role_sum *sum, u64 packets)
+/* PACKETS of them are done: counts for the report if nobody took the CPU away meanwhile. What a role that
+   SLEEPS did not use of its CPU it waited. */
+static __always_inline void span_end(const struct span_clock *k, struct role_sum *sum, u64 packets,
+				     bool sleeps)
 {
-	u64 wall = bench_ticks() - k->start;
+	u64 wall = bench_ticks() - k->start, cpu;
 	bool alone;
 
 	bench_waited += sock_waited - k->slept;
-	alone = (double)(bench_cpu_ns() - k->cpu_ns) >= .97 * (double)wall * bench_tick_ns();
+	cpu = (u64)((double)(bench_cpu_ns() - k->cpu_ns) / bench_tick_ns());
+	alone = sleeps || (double)cpu >= .97 * (double)wall;
 	if (bench_probe_span)
 		bench_probe_span(alone ? packets : 0);
 	if (!alone)
 		return;
 	sum->packets += packets;
 	sum->wall += wall;
-	sum->waited += bench_waited - k->waited;
+	sum->waited += sleeps ? wall - min(wall, cpu) : bench_waited - k->waited;
 }
 
 static __always_inline void softirq_others(struct defer_ctx *c)
@@ -259,7 +264,7 @@ static __always_inline void do_softirq(struct defer_ctx *c, const bool pool)
 		softirq_packet(c, pool);
 	}
 	if (packets)
-		span_end(&k, &c->s.sum, packets);
+		span_end(&k, &c->s.sum, packets, false);
 	link_stop(c);
 	inet_rcu_detach();
 	skb_store(&c->over, 0, SKB_C_OTHER);
@@ -305,7 +310,7 @@ static void span_reader(void *arg, u64 n)
 		while (turn)
 			turn -= reader_recv(c, turn, 0);
 	}
-	span_end(&k, &c->r.sum, n * PACKETS);
+	span_end(&k, &c->r.sum, n * PACKETS, c->sleeps);
 	smp_store_release(&c->over, 1, SKB_C_OTHER);
 }
 
@@ -326,7 +331,7 @@ static __always_inline void do_both(struct defer_ctx *c, u64 n, const bool pool)
 		for (u32 got = 1; left && got; left -= got)
 			got = reader_recv(c, left, MSG_DONTWAIT);
 	}
-	span_end(&k, &c->s.sum, packets);
+	span_end(&k, &c->s.sum, packets, false);
 	link_stop(c);
 	inet_rcu_detach();
 	c->s.packets += packets;
@@ -350,6 +355,11 @@ static void span_both_pool(void *arg, u64 n)
 static const struct rx_poll_fn fns[2][TCP_DEFER_NR] = {
 	{ FN(6_1_inline), FN(6_1_sk_llist), FN(6_1_cpu_list), FN(6_1_node_llist) },
 	{ FN(6_12_inline), FN(6_12_sk_llist), FN(6_12_cpu_list), FN(6_12_node_llist) },
+};
+#define SLEEP(suffix) tcp_recvmsg_sleep_##suffix
+static int (*const sleep_fns[2][TCP_DEFER_NR])(struct sock *sk, void *to, size_t len, int flags) = {
+	{ SLEEP(6_1_inline), SLEEP(6_1_sk_llist), SLEEP(6_1_cpu_list), SLEEP(6_1_node_llist) },
+	{ SLEEP(6_12_inline), SLEEP(6_12_sk_llist), SLEEP(6_12_cpu_list), SLEEP(6_12_node_llist) },
 };
 
 /* --- check: every byte once and in its order, and nothing is left
@@ -758,7 +768,7 @@ static int make(struct defer_ctx *c, const struct bench_args *args)
 	if (ret)
 		return ret;
 	tcp_sock_init(&c->sk, &c->prot, &c->tx, 0);
-	tcp_rx_init(c->era, SOCK_WAIT_SPIN, &c->sk, &c->net, RCVBUF);
+	tcp_rx_init(c->era, c->sleeps ? SOCK_WAIT_SLEEP : SOCK_WAIT_SPIN, &c->sk, &c->net, RCVBUF);
 	ret = inet_hash(&c->net, &c->sk, &c->flow.tuple);
 	if (!ret)
 		ret = make_ring(c, args);
@@ -804,6 +814,9 @@ static int defer_prepare(const struct bench_args *args, struct bench_case *out, 
 	c->window = bench_arg(args, "mode") == MODE_RPC ? bytes : (u32)window;
 	c->load = bench_arg(args, "load");
 	c->stops = bench_arg(args, "reader") == READER_STOPS;
+	c->sleeps = bench_arg(args, "reader") == READER_SLEEPS;
+	if (c->sleeps)
+		c->fn.recv = sleep_fns[c->era == ERA_6_12][c->defer];
 	c->r.read_size = bench_arg(args, "read_size");
 	if (rate)
 		c->wire = (u64)((double)(bytes + c->segs * WIRE_EXTRA) * 8 / (double)rate /
@@ -821,7 +834,8 @@ static int defer_prepare(const struct bench_args *args, struct bench_case *out, 
 			  { "reader", span_reader } },
 		.bytes_per_op = (u64)PACKETS * bytes,
 		.pipeline = true,
-		.by_wall = true,
+		.by_wall = !c->sleeps,
+		.sleeps = c->sleeps,
 		.check = check_two,
 		.ledger = defer_ledger,
 		.report = defer_report,

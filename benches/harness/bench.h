@@ -89,6 +89,8 @@ struct bench_case {
 	 * long enough to hold such lumps.
 	 */
 	bool pipeline, by_wall;
+	/* Roles sleep where they wait: that a batch counts is told by their overlap alone, not by their CPU time. */
+	bool sleeps;
 	/*
 	 * Proves what is timed, on fresh state, before and after the timing; NULL is not allowed.
 	 * 0, or -1 with a sentence in ERR. Runs on role 0's thread while no span runs.

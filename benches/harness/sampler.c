@@ -164,7 +164,7 @@ static enum bench_status run_batches(struct sample *s, unsigned int warmup)
 		measure(s, t, row);
 		for (unsigned int i = 0; i < ROLE_BUSY; i++)
 			s->whole[i] += row[i] / s->batches;
-		counts = batch_counts(t, s->session.c.nr_roles);
+		counts = batch_counts(t, s->session.c.nr_roles, s->session.c.sleeps);
 		s->kept += counts;
 		s->kept_wall += counts ? row[WALL] : 0;
 		/* Roles on one CPU cannot run together: every batch is told then, and the sample marked. */

@@ -17,7 +17,7 @@ u64 batch_wall_ns(const struct role_time *role, unsigned int nr_roles)
 	return hi - lo;
 }
 
-bool batch_counts(const struct role_time *role, unsigned int nr_roles)
+bool batch_counts(const struct role_time *role, unsigned int nr_roles, bool sleeps)
 {
 	u64 last_start = role[0].start_ns, first_stop = role[0].stop_ns;
 	u64 together;
@@ -25,7 +25,7 @@ bool batch_counts(const struct role_time *role, unsigned int nr_roles)
 	for (unsigned int r = 0; r < nr_roles; r++) {
 		u64 window = role[r].stop_ns - role[r].start_ns;
 
-		if (role[r].cpu_ns * 100 < window * MIN_CPU_PERCENT)
+		if (!sleeps && role[r].cpu_ns * 100 < window * MIN_CPU_PERCENT)
 			return false;
 		last_start = max(last_start, role[r].start_ns);
 		first_stop = min(first_stop, role[r].stop_ns);

@@ -13,10 +13,11 @@ struct role_time {
 };
 
 /*
- * True if the roles were shown to run together: each had its CPU for at least 97 % of its window, and the windows
+ * True if the roles were shown to run together: each had its CPU for at least 97 % of its window, which is not asked of
+ * roles that sleep (SLEEPS), and the windows
  * overlap for at least 90 % of their union. Threads that take turns read a contended operation ten times too fast.
  */
-bool batch_counts(const struct role_time *role, unsigned int nr_roles);
+bool batch_counts(const struct role_time *role, unsigned int nr_roles, bool sleeps);
 
 /* From the first start to the last stop. */
 u64 batch_wall_ns(const struct role_time *role, unsigned int nr_roles);

@@ -17,7 +17,7 @@ FEW = ("--skb_batches=3", "--skb_warmup=1", "--skb_n=1", "--skb_oversubscribe")
 VARIANTS = ("inline", "sk_llist", "cpu_list", "node_llist")
 MODES = ("shape:header", "shape:mtu4096/pages:pool", "shape:head_frag/payload:dram", "shape:mtu4096/load:50",
          "shape:mtu4096/reader:stops", "shape:header/reader:stops/read_size:65536", "shape:header/mode:rpc",
-         "shape:big/window:256", "shape:mtu4096/cpus:one", "shape:mtu4096/read_size:5000")
+         "shape:mtu4096/reader:sleeps/rate:0", "shape:header/reader:sleeps/mode:rpc", "shape:big/window:256", "shape:mtu4096/cpus:one", "shape:mtu4096/read_size:5000")
 
 
 def sample(case):

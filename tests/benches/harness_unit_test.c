@@ -21,7 +21,17 @@ static bool kept2(u64 start, u64 stop, u64 cpu, u64 start2, u64 stop2, u64 cpu2)
 		{ .start_ns = start2, .stop_ns = stop2, .cpu_ns = cpu2 },
 	};
 
-	return batch_counts(t, 2);
+	return batch_counts(t, 2, false);
+}
+
+static void sleepers_must_overlap(void **state)
+{
+	const struct role_time t[2] = { { .stop_ns = 1000, .cpu_ns = 10 },
+					{ .start_ns = 500, .stop_ns = 1000, .cpu_ns = 500 } };
+
+	(void)state;
+	assert_true(batch_counts(&t[1], 1, true));
+	assert_false(batch_counts(t, 2, true));
 }
 
 static void one_role_needs_its_cpu(void **state)
@@ -29,13 +39,14 @@ static void one_role_needs_its_cpu(void **state)
 	struct role_time t = { .start_ns = 1000000, .stop_ns = 1200000, .cpu_ns = 194000 };
 
 	(void)state;
-	assert_true(batch_counts(&t, 1));
+	assert_true(batch_counts(&t, 1, false));
 	t.cpu_ns = 193999; /* below 97 % */
-	assert_false(batch_counts(&t, 1));
+	assert_false(batch_counts(&t, 1, false));
 	t.cpu_ns = 0;
-	assert_false(batch_counts(&t, 1));
+	assert_false(batch_counts(&t, 1, false));
+	assert_true(batch_counts(&t, 1, true)); /* it slept all the time */
 	t.cpu_ns = 200600; /* the clock's own cost */
-	assert_true(batch_counts(&t, 1));
+	assert_true(batch_counts(&t, 1, false));
 }
 
 static void two_roles_must_overlap(void **state)
@@ -324,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_role_needs_its_cpu),
 		cmocka_unit_test(two_roles_must_overlap),
+		cmocka_unit_test(sleepers_must_overlap),
 		cmocka_unit_test(wall_goes_round_the_slowest),
 		cmocka_unit_test(quantiles_are_linear),
 		cmocka_unit_test(numbers_know_no_locale),
