@@ -21,6 +21,7 @@
 
 static void it_sees_the_same_machine(void **state)
 {
+	struct bitmask *mems = numa_get_mems_allowed();
 	static struct bench_topology t;
 
 	(void)state;
@@ -32,7 +33,7 @@ static void it_sees_the_same_machine(void **state)
 		assert_int_equal(!!(t.online & t.memory & bit),
 				 online && numa_node_size64((int)node, NULL) > 0);
 		assert_int_equal(!!(t.online & t.memory & t.allowed & bit),
-				 online && numa_bitmask_isbitset(numa_get_mems_allowed(), node));
+				 online && numa_bitmask_isbitset(mems, node));
 		for (unsigned int other = 0; online && other < BENCH_MAX_NODES; other++)
 			if (numa_bitmask_isbitset(numa_nodes_ptr, other))
 				assert_int_equal(t.distance[node][other],
@@ -42,6 +43,7 @@ static void it_sees_the_same_machine(void **state)
 		if (numa_bitmask_isbitset(numa_all_cpus_ptr, (unsigned int)cpu))
 			assert_int_equal(bench_node_of_cpu(&t, (unsigned int)cpu),
 					 numa_node_of_cpu(cpu));
+	numa_free_nodemask(mems);
 }
 
 /* The policy of bound memory, and where its pages are, as the kernel answers libnuma's own calls. */
