@@ -20,17 +20,24 @@
 #define IXGBE_CTRL_LNK_RST	    (1u << 3)
 #define IXGBE_CTRL_RST		    (1u << 26)
 #define IXGBE_STATUS		    0x00008
-#define IXGBE_STATUS_LAN_ID(v)	    ((v) >> 2 & 3) /* the port of a card with several */
+#define IXGBE_STATUS_LAN_ID_SHIFT   2 /* the port of a card with several */
+#define IXGBE_STATUS_LAN_ID(v)	    ((v) >> IXGBE_STATUS_LAN_ID_SHIFT & 3)
 #define IXGBE_STATUS_GIO	    (1u << 19) /* requests may be outstanding */
 #define IXGBE_CTRL_EXT		    0x00018
 #define IXGBE_CTRL_EXT_NS_DIS	    (1u << 16)
 #define IXGBE_CTRL_EXT_DRV_LOAD	    (1u << 28)
 #define IXGBE_ESDP		    0x00020
 #define IXGBE_ESDP_SDP2		    (1u << 2) /* a module is in the cage */
+#define IXGBE_I2CCTL		    0x00028
+#define IXGBE_I2CCTL_CLK_IN	    (1u << 0)
+#define IXGBE_I2CCTL_CLK_OUT	    (1u << 1)
+#define IXGBE_I2CCTL_DATA_IN	    (1u << 2)
+#define IXGBE_I2CCTL_DATA_OUT	    (1u << 3)
 #define IXGBE_FRTIMER		    0x00048
 #define IXGBE_EEC		    0x10010
 #define IXGBE_EEC_PRES		    (1u << 8)
 #define IXGBE_EEC_ARD		    (1u << 9) /* its contents were read */
+#define IXGBE_EEC_SIZE(n)	    ((n) << 11) /* 64 << n words */
 #define IXGBE_EEC_X553		    0x15ff8
 #define IXGBE_EERD		    0x10014
 #define IXGBE_EERD_START	    (1u << 0)
@@ -45,6 +52,7 @@
 #define IXGBE_SWSM_SMBI		    (1u << 0)
 #define IXGBE_SWSM_SWESMBI	    (1u << 1)
 #define IXGBE_FWSM		    0x10148
+#define IXGBE_FWSM_FW_VALID	    (1u << 15) /* there is firmware, and it runs */
 #define IXGBE_FWSM_EXT_ERR	    (0x3fu << 19)
 #define IXGBE_SWSM_X553		    0x15f70
 #define IXGBE_GSSR		    0x10160 /* SW_FW_SYNC */
@@ -109,14 +117,19 @@
 #define IXGBE_EIAM	       0x00890
 #define IXGBE_GPIE	       0x00898
 #define IXGBE_GPIE_MSIX_MODE   (1u << 4)
+#define IXGBE_GPIE_OCD	       (1u << 5) /* a read of EICR clears bits 29:16 alone */
 #define IXGBE_GPIE_EIAME       (1u << 30)
 #define IXGBE_GPIE_PBA_SUPPORT (1u << 31)
 #define IXGBE_IVAR(n)	       (0x00900 + 4 * (n))
 #define IXGBE_IVAR_VALID       0x80u
+#define IXGBE_IVAR_MISC	       0x00a00 /* 15:8 the vector of the causes that no queue has */
 #define IXGBE_EICS_EX(i)       (0x00a90 + 4 * (i))
 #define IXGBE_EIMS_EX(i)       (0x00aa0 + 4 * (i))
 #define IXGBE_EIMC_EX(i)       (0x00ab0 + 4 * (i))
+#define IXGBE_EIAM_EX(i)       (0x00ad0 + 4 * (i))
 #define IXGBE_EICR_QUEUES      0x0000ffffu
+#define IXGBE_EICR_OTHERS      0x7fff0000u
+#define IXGBE_EICR_OCD	       0x3fff0000u
 #define IXGBE_EICR_LSC	       (1u << 20)
 
 /* --- registers of a 10GBASE-T PHY (IEEE 802.3, clause 45; the X540's and X550's own) */
@@ -132,11 +145,13 @@
 #define IXGBE_RDBAH(n)		     (IXGBE_RXQ(n) + 0x04)
 #define IXGBE_RDLEN(n)		     (IXGBE_RXQ(n) + 0x08)
 #define IXGBE_DCA_RXCTRL(n)	     (IXGBE_RXQ(n) + 0x0c)
+#define IXGBE_DCA_RXCTRL_ALIAS(n)    (0x02200 + 4 * (n)) /* the same register; n below 16 */
 #define IXGBE_DCA_RXCTRL_RESERVED    (1u << 12) /* resets to 1, to be cleared (4.6.7) */
 #define IXGBE_DCA_RXCTRL_DATA_WRO_EN (1u << 13)
 #define IXGBE_DCA_RXCTRL_HEAD_WRO_EN (1u << 15)
 #define IXGBE_RDH(n)		     (IXGBE_RXQ(n) + 0x10)
 #define IXGBE_SRRCTL(n)		     (IXGBE_RXQ(n) + 0x14)
+#define IXGBE_SRRCTL_ALIAS(n)	     (0x02100 + 4 * (n)) /* the same register; n below 16 */
 #define IXGBE_SRRCTL_BSIZEPKT	     0x1fu /* KB */
 #define IXGBE_SRRCTL_DESCTYPE_SHIFT  25
 #define IXGBE_SRRCTL_DESCTYPE_MASK   (7u << IXGBE_SRRCTL_DESCTYPE_SHIFT)
@@ -166,6 +181,9 @@
 #define IXGBE_FCTRL_MPE		     (1u << 8)
 #define IXGBE_FCTRL_UPE		     (1u << 9)
 #define IXGBE_FCTRL_BAM		     (1u << 10)
+#define IXGBE_MCSTCTRL		     0x05090
+#define IXGBE_MCSTCTRL_MO	     3u /* which 12 bits of an address choose a bit of MTA */
+#define IXGBE_MCSTCTRL_MFE	     (1u << 2)
 #define IXGBE_MTA(i)		     (0x05200 + 4 * (i)) /* 128 */
 #define IXGBE_RAL(i)		     (0x05400 + 8 * (i)) /* 16 */
 #define IXGBE_RAH(i)		     (0x05404 + 8 * (i))
@@ -228,6 +246,7 @@
 
 #define IXGBE_TX_DESC_CACHE 40 /* descriptors on the chip for each queue of an 82599 (7.2.3.3) */
 #define IXGBE_MAX_DTALEN    15872 /* 15.5 KB in one buffer (7.2.3.2.4) */
+#define IXGBE_LINUX_DTALEN  16384 /* what Linux 6.1's ixgbe posts, and cards send */
 #define IXGBE_MAX_TSO_HDR   240 /* (7.2.4.1) */
 #define IXGBE_MAX_HDR_DESC  4
 #define IXGBE_MAX_TSO_BYTES 0x3ffffu /* 18 bits of PAYLEN */
@@ -237,7 +256,10 @@
 /* --- statistics (8.2.3.23): read to clear */
 #define IXGBE_MPC(i)	 (0x03fa0 + 4 * (i))
 #define IXGBE_LXOFFRXCNT 0x041a8
+#define IXGBE_PRC64(i)	 (0x0405c + 4 * (i)) /* up to 64, 127, 255, 511, 1023 bytes, and above */
 #define IXGBE_GPRC	 0x04074
+#define IXGBE_BPRC	 0x04078
+#define IXGBE_MPRC	 0x0407c
 #define IXGBE_GPTC	 0x04080
 #define IXGBE_GORCL	 0x04088
 #define IXGBE_GORCH	 0x0408c
@@ -245,8 +267,13 @@
 #define IXGBE_GOTCH	 0x04094
 #define IXGBE_TPR	 0x040d0
 #define IXGBE_TPT	 0x040d4
+#define IXGBE_PTC64(i)	 (0x040d8 + 4 * (i))
+#define IXGBE_MPTC	 0x040f0
+#define IXGBE_BPTC	 0x040f4
+#define IXGBE_RXDGPC	 0x02f50
 #define IXGBE_TXDGPC	 0x087a0
 #define IXGBE_QPRC(i)	 (0x01030 + 0x40 * (i))
+#define IXGBE_QPRDC(i)	 (0x01430 + 0x40 * (i)) /* dropped for want of descriptors */
 #define IXGBE_QPTC(i)	 (0x08680 + 4 * (i))
 
 /* --- the clock (7.9, 8.2.3.26) */
@@ -293,6 +320,7 @@ struct ixgbe_desc {
 #define IXGBE_TXC_MACLEN_SHIFT	9
 #define IXGBE_TXC_TUCMD_IPV4	(1u << 10)
 #define IXGBE_TXC_TUCMD_L4T	(3u << 11)
+#define IXGBE_TXC_TUCMD_L4T_UDP (0u << 11)
 #define IXGBE_TXC_TUCMD_L4T_TCP (1u << 11)
 #define IXGBE_TXC_L4LEN_SHIFT	8
 #define IXGBE_TXC_MSS_SHIFT	16

@@ -220,12 +220,13 @@ static int tell(const struct port *port)
 	return status;
 }
 
-/* A model that listens at PORT's path. An exit status. */
-static int open_port(struct port *port, const struct options *o, const struct nic_params *timing,
-		     FILE *pcap)
+/* A model, the NUMBER-th port of its card, that listens at PORT's path. An exit status. */
+static int open_port(struct port *port, u32 number, const struct options *o,
+		     const struct nic_params *timing, FILE *pcap)
 {
 	struct model_params mp = { .timing = timing,
 				   .device = o->id,
+				   .port = number,
 				   .seed = o->seed,
 				   .rx_dma_ps = RX_DMA_PS,
 				   .pcapng = pcap };
@@ -285,7 +286,7 @@ static int serve(const struct options *o, FILE *pcap)
 	port[0].path = o->socket;
 	port[1].path = o->wire;
 	for (u32 i = 0; i < n && !status; i++)
-		status = open_port(&port[i], o, &timing, i ? NULL : pcap);
+		status = open_port(&port[i], i, o, &timing, i ? NULL : pcap);
 	if (!status) {
 		port[0].cable.to = port[1].m;
 		port[1].cable.to = port[0].m;

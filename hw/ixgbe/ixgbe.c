@@ -743,5 +743,6 @@ void ixgbe_update_stats(struct ixgbe *ix)
 	for (u32 i = 0; i < IXGBE_MAX_QUEUES; i++) {
 		s->txq_packets[i] += rd(ix, IXGBE_QPTC(i));
 		s->rxq_packets[i] += rd(ix, IXGBE_QPRC(i));
+		s->rx_missed += rd(ix, IXGBE_QPRDC(i));
 	}
 }

@@ -99,7 +99,7 @@ struct ixgbe_rxq {
 /* Since the start; what hardware clears when read. */
 struct ixgbe_stats {
 	u64 tx_packets, tx_bytes, rx_packets, rx_bytes; /* on the wire, FCS included */
-	u64 rx_missed;
+	u64 rx_missed; /* for want of room in the receive buffer, or of descriptors */
 	u64 pause_received; /* must be 0, or wire times mean nothing */
 	u64 tx_dma_packets; /* fetched TSOs and frames */
 	u64 txq_packets[IXGBE_MAX_QUEUES], rxq_packets[IXGBE_MAX_QUEUES];

@@ -19,7 +19,7 @@ enum model_mac { MODEL_82599, MODEL_X540, MODEL_X550, MODEL_X552, MODEL_X553 };
 /* A context descriptor as it is kept on the chip (7.2.3.2.3). */
 struct tx_context {
 	bool valid;
-	bool ipv4, tcp;
+	bool ipv4, tcp, udp;
 	u32 maclen, iplen, l4len, mss;
 };
 
@@ -63,6 +63,15 @@ struct rx_queue {
 	bool stopped;
 };
 
+/* The module's end of the I2C lines. */
+struct sfp {
+	bool pulls; /* the data line down */
+	bool more; /* the last byte was acknowledged */
+	u8 state, next, bits, shift, offset;
+};
+
+struct rx_frame;
+
 struct vector {
 	u64 last_ps; /* of the last interrupt */
 	bool posted; /* one is on its way */
@@ -85,6 +94,8 @@ struct model_82599 {
 	bool ard_seen, dmaidone_seen, tcpflg_seen, secrx_seen, gone, lpbk, closing;
 	bool link_up, link_lost; /* lost since LINKS was read */
 	u64 link_ps;
+	struct sfp sfp;
+	bool link_told; /* EICR.LSC stands for its being up */
 
 	/* SW_FW_SYNC and what it guards; no reset changes them. */
 	u32 software; /* bits that software has */
@@ -101,6 +112,8 @@ struct model_82599 {
 
 	struct tx_queue txq[IXGBE_NR_QUEUES];
 	struct rx_queue rxq[IXGBE_NR_QUEUES];
+	struct rx_frame *rxpb, *rxpb_last; /* the receive buffer: what waits for descriptors */
+	u32 rxpb_bytes; /* with what is on its way to there */
 	bool fetching;
 	u64 kick_ps; /* an idle engine looks again then; ~0: not */
 	u32 last_queue; /* the last one that was served */
@@ -150,7 +163,11 @@ bool model_dma_write(struct model_82599 *m, u64 iova, const void *from, u32 len)
 bool model_peek(const struct model_82599 *m, u64 iova, void *to, u32 len);
 void model_reset(struct model_82599 *m, bool power_on);
 void model_irq_cause(struct model_82599 *m, u32 ivar_entry, u32 nr);
+/* CAUSE, one of EICR's that no queue has: it stands, and interrupts if it is unmasked. */
+void model_irq_other(struct model_82599 *m, u32 cause);
 void model_irq_unmasked(struct model_82599 *m, u32 bits);
+/* Counts a frame of LEN bytes without FCS in the six counters of sizes from FIRST on (8.2.3.23). */
+void model_count_size(struct model_82599 *m, u32 first, u32 len);
 /* The vector that IVAR gives to queue NR (TX or RX); -1: none. */
 int model_vector(struct model_82599 *m, u32 tx, u32 nr);
 u64 model_itr_ps(struct model_82599 *m, int vec);
@@ -170,6 +187,13 @@ void model_need(struct model_82599 *m, u32 resources, const char *what);
 /* DRV_LOAD changes: a driver has come up, or goes. */
 void model_driver_changes(struct model_82599 *m);
 bool model_phy_asleep(const struct model_82599 *m);
+/* eeprom.c: word W */
+u16 eeprom_word(const struct model_82599 *m, u32 w);
+
+/* module.c: what reading and writing I2CCTL does */
+void module_reset(struct model_82599 *m);
+u32 module_read(struct model_82599 *m);
+void module_write(struct model_82599 *m, u32 value);
 
 /* tx.c */
 void tx_enable(struct model_82599 *m, u32 queue, bool on);

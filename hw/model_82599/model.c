@@ -215,22 +215,36 @@ u64 model_itr_ps(struct model_82599 *m, int vec)
 	return (*model_reg(m, IXGBE_EITR(vec)) >> 3 & 0x1ff) * 2 * SIM_PS_PER_US;
 }
 
+/* The vector of the causes that no queue has, such as a change of the link; -1: none. */
+static int other_vector(struct model_82599 *m)
+{
+	u32 entry = *model_reg(m, IXGBE_IVAR_MISC) >> 8 & 0xff;
+
+	return entry & IXGBE_IVAR_VALID ? (int)(entry & 0x3f) : -1;
+}
+
+/* The bits of EICR that vector V stands for. */
+static u32 vector_causes(struct model_82599 *m, u32 v)
+{
+	return (v < 16 ? 1u << v : 0) | (other_vector(m) == (int)v ? IXGBE_EICR_OTHERS : 0);
+}
+
 static void irq_fires(void *ctx, u32 arg)
 {
 	struct model_82599 *m = ctx;
-	u32 v = arg & 0xff, bit = 1u << (v & 15);
+	u32 v = arg & 0xff, causes = vector_causes(m, v);
 	u64 one = 1;
 
 	if (event_void(m, arg))
 		return;
 	m->vec[v].posted = false;
-	if (!(*model_reg(m, IXGBE_EICR) & *model_reg(m, IXGBE_EIMS) & bit))
+	causes &= *model_reg(m, IXGBE_EICR) & *model_reg(m, IXGBE_EIMS);
+	if (!causes)
 		return;
 	m->vec[v].last_ps = m->vt.now_ps;
-	if (*model_reg(m, IXGBE_EIAC) & bit)
-		*model_reg(m, IXGBE_EICR) &= ~bit;
+	*model_reg(m, IXGBE_EICR) &= ~(*model_reg(m, IXGBE_EIAC) & causes);
 	if (*model_reg(m, IXGBE_GPIE) & IXGBE_GPIE_EIAME)
-		*model_reg(m, IXGBE_EIMS) &= ~(*model_reg(m, IXGBE_EIAM) & bit);
+		*model_reg(m, IXGBE_EIMS) &= ~(*model_reg(m, IXGBE_EIAM) & causes);
 	if (v < m->dev.nr_irqs && m->dev.irq_fd[v] >= 0 &&
 	    write(m->dev.irq_fd[v], &one, sizeof(one)) != sizeof(one))
 		m->vt.nomem = true; /* the counter cannot be full */
@@ -259,12 +273,26 @@ void model_irq_cause(struct model_82599 *m, u32 tx, u32 nr)
 		irq_post(m, v);
 }
 
+void model_irq_other(struct model_82599 *m, u32 cause)
+{
+	int v = other_vector(m);
+
+	*model_reg(m, IXGBE_EICR) |= cause;
+	if (v >= 0 && *model_reg(m, IXGBE_EIMS) & cause)
+		irq_post(m, v);
+}
+
 void model_irq_unmasked(struct model_82599 *m, u32 bits)
 {
+	int other = other_vector(m);
+
 	if (bits && *model_reg(m, IXGBE_GPIE) & IXGBE_GPIE_MSIX_MODE &&
 	    !(*model_reg(m, IXGBE_GPIE) & IXGBE_GPIE_PBA_SUPPORT))
 		model_violate(m, V_PBA, "EIMS 0x%x", bits);
-	bits &= *model_reg(m, IXGBE_EICR) & IXGBE_EICR_QUEUES;
+	bits &= *model_reg(m, IXGBE_EICR);
+	if (bits & IXGBE_EICR_OTHERS && other >= 0)
+		irq_post(m, other);
+	bits &= IXGBE_EICR_QUEUES;
 	for (u32 v = 0; bits; v++, bits >>= 1)
 		if (bits & 1)
 			irq_post(m, v);
@@ -355,6 +383,7 @@ static void op_close(struct nicdev *dev)
 	while (vtime_step(&m->vt))
 		;
 	tx_reset(m);
+	rx_reset(m);
 	if (m->nic_ready)
 		nic_exit(&m->nic);
 	vtime_exit(&m->vt);
@@ -460,6 +489,16 @@ void model_call_at(struct model_82599 *m, u64 at_ps, void (*fn)(void *ctx), void
 void model_surprise_removal(struct model_82599 *m)
 {
 	m->gone = true;
+}
+
+void model_count_size(struct model_82599 *m, u32 first, u32 len)
+{
+	static const u32 most[] = { 64, 127, 255, 511, 1023 };
+	u32 i = 0;
+
+	while (i < ARRAY_SIZE(most) && len + 4 > most[i])
+		i++;
+	++*model_reg(m, first + 4 * i);
 }
 
 void model_lose_memory(struct model_82599 *m)

@@ -13,8 +13,9 @@
  *            \-> last segment fetched -> write-back -> DD, interrupt
  *
  * Left out: DCB, SR-IOV, RSS and filters (all frames go to receive queue 0, or to the one that the
- * caller names), VLANs, FCoE, IPsec, RSC, legacy descriptors, the limit on outstanding reads, the
- * time of descriptor fetches, timestamps of received frames. Head write-back may also point into the middle of a
+ * caller names), VLANs, FCoE, IPsec, RSC, the checksums of received frames, pause frames, legacy
+ * descriptors, the limit on outstanding reads, the time of descriptor fetches, timestamps of
+ * received frames. Head write-back may also point into the middle of a
  * packet, which the datasheet allows: it does so now and then.
  *
  * For one thread.
@@ -58,6 +59,7 @@ struct model_params {
 	 * X550), packet buffer, clock. All others make an 82599.
 	 */
 	u16 device;
+	u8 port; /* of its card, 0 or 1: STATUS.LAN_ID, and the last byte of the address */
 	enum model_holder holder;
 	u64 held_ps; /* until then; ~0: for ever */
 	u64 rx_dma_ps; /* end of a received frame to its descriptor visible; 0: 500 ns */

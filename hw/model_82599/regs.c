@@ -17,6 +17,7 @@
 #define DCA_RX_RESET  0xb200u /* bits 9, 12, 13, 15 */
 #define DCA_TX_RESET  0x2a00u /* bits 9, 11, 13 */
 #define NR_TABLES     7
+#define EEPROM_SIZE   7 /* 8192 words */
 #define TICK_PS	      6400 /* of the clock, at 10 Gbit/s */
 #define TICK_X550_PS  12500 /* at any rate */
 #define NS_PER_S      1000000000ull
@@ -76,10 +77,11 @@ void model_reset(struct model_82599 *m, bool power_on)
 	reg[IXGBE_DTXMXSZRQ / 4] = IXGBE_DTXMXSZRQ_RESET;
 	reg[IXGBE_DTXTCPFLGL / 4] = 0x0f760ff6;
 	reg[IXGBE_DTXTCPFLGH / 4] = 0x0f7f;
-	reg[(m->mac == MODEL_X553 ? IXGBE_FWSM_X553 : IXGBE_FWSM) / 4] =
-		m->p.firmware_links || m->mac != MODEL_82599 ? 0x8000 : 0;
-	reg[IXGBE_RAL(0) / 4] = 0x99211b00; /* 00:1b:21:99:3c:4d of the "EEPROM" */
-	reg[IXGBE_RAH(0) / 4] = IXGBE_RAH_AV | 0x4d3c;
+	reg[(m->mac == MODEL_X553 ? IXGBE_FWSM_X553 : IXGBE_FWSM) / 4] = IXGBE_FWSM_FW_VALID;
+	reg[IXGBE_STATUS / 4] = m->p.port << IXGBE_STATUS_LAN_ID_SHIFT;
+	/* 00:1b:21:99:3c:4d of the "EEPROM"; the card's other port has the next one. */
+	reg[IXGBE_RAL(0) / 4] = 0x99211b00;
+	reg[IXGBE_RAH(0) / 4] = IXGBE_RAH_AV | (0x4d3c + (m->p.port << 8));
 	for (u32 q = 0; q < IXGBE_NR_QUEUES; q++) {
 		reg[IXGBE_DCA_RXCTRL(q) / 4] = DCA_RX_RESET;
 		reg[IXGBE_DCA_TXCTRL(q) / 4] = DCA_TX_RESET;
@@ -91,13 +93,40 @@ void model_reset(struct model_82599 *m, bool power_on)
 	m->link_ps = m->p.no_link ? ~0ull : late(m, MAX_LINK_PS);
 	m->link_up = !m->p.no_link;
 	m->link_lost = true; /* until LINKS is read for the first time */
+	m->link_told = false;
 	m->ard_seen = m->dmaidone_seen = m->tcpflg_seen = m->secrx_seen = false;
 	m->nic.p.fifo_threshold_bytes = min(0x96u * 1024, m->nic.p.fifo_bytes);
 	m->nic.fifo_head = m->nic.fifo_tail; /* what was in it is lost */
 	m->nic.fifo_level = 0;
 	m->nic.fetch_free_ps = m->nic.wire_free_ps = m->nic.backlog_end_ps = m->vt.now_ps;
 	model_shared_reset(m, power_on);
+	module_reset(m);
 	set_clock(m, 0);
+}
+
+/* A link that went up or down since this was looked at last: EICR.LSC (8.2.3.5.1). */
+static void tell_link(struct model_82599 *m)
+{
+	bool up = m->link_up && m->vt.now_ps >= m->link_ps;
+
+	if (up == m->link_told)
+		return;
+	m->link_told = up;
+	model_irq_other(m, IXGBE_EICR_LSC);
+}
+
+static void link_comes(void *ctx, u32 arg)
+{
+	if (!event_void(ctx, arg))
+		tell_link(ctx);
+}
+
+/* Somebody waits for LSC: the moment when the link comes up is an event from now on. */
+static void await_link(struct model_82599 *m)
+{
+	tell_link(m);
+	if (m->link_up && m->link_ps != ~0ull && m->link_ps > m->vt.now_ps)
+		vtime_post(&m->vt, m->link_ps, EV_STATE, link_comes, m, event_arg(m, 0));
 }
 
 void model_set_link(struct model_82599 *m, bool up)
@@ -107,6 +136,7 @@ void model_set_link(struct model_82599 *m, bool up)
 		m->link_ps = min(m->link_ps, m->vt.now_ps);
 	else
 		m->link_lost = true;
+	tell_link(m);
 }
 
 /* The block of a per-queue register, N in *QUEUE; 0: none. Offsets within it in *AT. */
@@ -140,6 +170,8 @@ static bool read_clears(u32 reg)
 {
 	return (reg >= 0x04000 && reg < 0x04100) || reg == IXGBE_TXDGPC ||
 	       (reg >= 0x03f60 && reg < 0x03fc0) || (reg >= 0x041a0 && reg < 0x041b0) ||
+	       reg == IXGBE_RXDGPC || /* and by queue: QPRC, QBRC, QPRDC */
+	       (reg >= IXGBE_RXQ(0) && reg < IXGBE_RXQ(32) && (reg & 0x3f) >= 0x30) ||
 	       (reg >= IXGBE_QPTC(0) && reg < IXGBE_QPTC(16));
 }
 
@@ -184,6 +216,28 @@ static u32 read_links(struct model_82599 *m)
 	return IXGBE_LINKS_UP | 3u << IXGBE_LINKS_SPEED_SHIFT;
 }
 
+/* Where a register lies that has a second place for its first 16 queues (8.2.3.8.7, 8.2.3.11.1). */
+static u32 without_alias(u32 reg)
+{
+	if (reg - IXGBE_SRRCTL_ALIAS(0) < 16 * 4)
+		return IXGBE_SRRCTL((reg - IXGBE_SRRCTL_ALIAS(0)) / 4);
+	if (reg - IXGBE_DCA_RXCTRL_ALIAS(0) < 16 * 4)
+		return IXGBE_DCA_RXCTRL((reg - IXGBE_DCA_RXCTRL_ALIAS(0)) / 4);
+	return reg;
+}
+
+/* The causes that stand. With OCD a read leaves those of the queues (8.2.3.5.18). */
+static u32 read_eicr(struct model_82599 *m)
+{
+	u32 value;
+
+	tell_link(m);
+	value = *model_reg(m, IXGBE_EICR);
+	*model_reg(m, IXGBE_EICR) &=
+		*model_reg(m, IXGBE_GPIE) & IXGBE_GPIE_OCD ? ~IXGBE_EICR_OCD : 0;
+	return value;
+}
+
 u32 model_read32(struct nicdev *dev, u32 reg)
 {
 	struct model_82599 *m = to_model(dev);
@@ -201,9 +255,10 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 	}
 	if (model_shared_read(m, reg, &value))
 		return value;
+	reg = without_alias(reg);
 	value = *model_reg(m, reg);
 	if (reg == (m->mac == MODEL_X553 ? IXGBE_EEC_X553 : IXGBE_EEC)) {
-		value |= IXGBE_EEC_PRES;
+		value |= IXGBE_EEC_PRES | IXGBE_EEC_SIZE(EEPROM_SIZE);
 		if (m->vt.now_ps >= m->ard_ps) {
 			m->ard_seen = true;
 			value |= IXGBE_EEC_ARD;
@@ -228,6 +283,8 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 		return m->p.no_link || m->p.empty_cage || m->mac != MODEL_82599
 			       ? value
 			       : value | IXGBE_ESDP_SDP2;
+	case IXGBE_I2CCTL:
+		return module_read(m);
 	case IXGBE_LINKS:
 		return read_links(m);
 	case IXGBE_ANLP1: /* the state that the pipeline reset waits for */
@@ -246,9 +303,13 @@ u32 model_read32(struct nicdev *dev, u32 reg)
 	case IXGBE_TXSTMPH: /* a read frees the stamp */
 		*model_reg(m, IXGBE_TSYNCTXCTL) &= ~IXGBE_TSYNCTXCTL_VALID;
 		return value;
-	case IXGBE_EICR: /* cleared by a read */
-		*model_reg(m, reg) = 0;
-		return value;
+	case IXGBE_EICR:
+		return read_eicr(m);
+	case IXGBE_EICS: /* EICR's causes, and they stay: what Linux reads, for an erratum of EICR */
+		tell_link(m);
+		return *model_reg(m, IXGBE_EICR);
+	case IXGBE_EIMS_EX(0):
+		return *model_reg(m, IXGBE_EIMS) & IXGBE_EICR_QUEUES;
 	default:
 		break;
 	}
@@ -386,6 +447,8 @@ static void force_link(struct model_82599 *m)
 {
 	m->link_up = true;
 	m->link_ps = min(m->link_ps, m->vt.now_ps + 10 * SIM_PS_PER_MS);
+	if (*model_reg(m, IXGBE_EIMS) & IXGBE_EICR_LSC)
+		await_link(m);
 }
 
 static bool write_general(struct model_82599 *m, u32 reg, u32 value)
@@ -408,6 +471,9 @@ static bool write_general(struct model_82599 *m, u32 reg, u32 value)
 		if ((value ^ *r) & IXGBE_CTRL_EXT_DRV_LOAD)
 			model_driver_changes(m);
 		*r = value;
+		return true;
+	case IXGBE_I2CCTL:
+		module_write(m, value);
 		return true;
 	case IXGBE_AUTOC:
 		if (m->mac != MODEL_82599)
@@ -482,8 +548,14 @@ static bool write_irq(struct model_82599 *m, u32 reg, u32 value)
 		model_irq_unmasked(m, value & *model_reg(m, IXGBE_EIMS));
 		return true;
 	case IXGBE_EIMS:
+		if (value & ~*model_reg(m, reg) & IXGBE_EICR_LSC)
+			await_link(m);
 		*model_reg(m, reg) |= value;
 		model_irq_unmasked(m, value);
+		return true;
+	case IXGBE_EIAM_EX(0):
+		*model_reg(m, IXGBE_EIAM) = (*model_reg(m, IXGBE_EIAM) & ~IXGBE_EICR_QUEUES) |
+					    (value & IXGBE_EICR_QUEUES);
 		return true;
 	case IXGBE_EIMC:
 		*model_reg(m, IXGBE_EIMS) &= ~value;
@@ -508,8 +580,10 @@ void model_write32(struct nicdev *dev, u32 reg, u32 value)
 		model_violate(m, V_RESET_ACCESS, "write to 0x%05x", reg);
 		return;
 	}
-	if (model_shared_write(m, reg, value) || write_general(m, reg, value) ||
-	    write_irq(m, reg, value))
+	if (model_shared_write(m, reg, value))
+		return;
+	reg = without_alias(reg);
+	if (write_general(m, reg, value) || write_irq(m, reg, value))
 		return;
 	if (tx_block(reg, &q, &at))
 		write_tx(m, q, at, value);

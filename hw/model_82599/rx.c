@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NR_RAL 16
+
 static u32 ring_next(const struct rx_queue *q, u32 i)
 {
 	return i + 1 == q->nr ? 0 : i + 1;
@@ -17,8 +19,12 @@ static u32 buffer_bytes(const struct model_82599 *m, u32 queue)
 	return (m->reg[IXGBE_SRRCTL(queue) / 4] & IXGBE_SRRCTL_BSIZEPKT) * 1024;
 }
 
+static void buffer_drain(struct model_82599 *m);
+static void buffer_free(struct model_82599 *m);
+
 void rx_reset(struct model_82599 *m)
 {
+	buffer_free(m);
 	memset(m->rxq, 0, sizeof(m->rxq));
 }
 
@@ -53,6 +59,7 @@ void rx_enable(struct model_82599 *m, u32 queue, bool on)
 		return;
 	if (!on) {
 		memset(q, 0, sizeof(*q));
+		buffer_drain(m);
 		return;
 	}
 	if (!m->ard_seen || !m->dmaidone_seen)
@@ -73,6 +80,12 @@ void rx_enable(struct model_82599 *m, u32 queue, bool on)
 	q->tail = q->head;
 	q->enabled = !m->p.no_enable;
 	q->enable_ps = m->vt.now_ps + model_random(m) % (2 * SIM_PS_PER_MS);
+}
+
+static void drain_later(void *ctx, u32 arg)
+{
+	if (!event_void(ctx, arg))
+		buffer_drain(ctx);
 }
 
 void rx_doorbell(struct model_82599 *m, u32 queue, u32 tail)
@@ -101,6 +114,9 @@ void rx_doorbell(struct model_82599 *m, u32 queue, u32 tail)
 			model_violate(m, V_RX_REARM, "queue %u, descriptor %u", queue, i);
 	}
 	q->tail = tail;
+	if (m->rxpb)
+		vtime_post(&m->vt, m->vt.now_ps + m->p.rx_dma_ps, EV_RECEIVE, drain_later, m,
+			   event_arg(m, queue));
 }
 
 void rx_check_rxen(struct model_82599 *m)
@@ -130,24 +146,49 @@ void rx_check_rxen(struct model_82599 *m)
 
 struct rx_frame {
 	struct model_82599 *m;
-	u32 arg;
+	struct rx_frame *next; /* in the receive buffer */
+	u32 arg; /* queue and epoch */
 	u32 len;
 	bool loopback, visible;
 	u8 data[];
 };
 
+/* The bit of MTA that stands for the multicast address DST is set. */
+static bool multicast_wanted(const struct model_82599 *m, const u8 *dst)
+{
+	static const u8 drop[] = { 4, 3, 2, 0 }; /* of the last 16 bits, by MCSTCTRL.MO */
+	u32 control = m->reg[IXGBE_MCSTCTRL / 4];
+	u32 bit = (dst[5] << 8 | dst[4]) >> drop[control & IXGBE_MCSTCTRL_MO] & 0xfff;
+
+	return control & IXGBE_MCSTCTRL_MFE && m->reg[IXGBE_MTA(bit / 32) / 4] & 1u << bit % 32;
+}
+
 static bool accepted(const struct model_82599 *m, const u8 *dst)
 {
 	static const u8 broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	u32 fctrl = m->reg[IXGBE_FCTRL / 4], low = m->reg[IXGBE_RAL(0) / 4];
-	u32 high = m->reg[IXGBE_RAH(0) / 4];
-	const u8 own[6] = { low, low >> 8, low >> 16, low >> 24, high, high >> 8 };
+	u32 fctrl = m->reg[IXGBE_FCTRL / 4];
 
 	if (!memcmp(dst, broadcast, 6))
 		return fctrl & IXGBE_FCTRL_BAM;
-	if (dst[0] & 1)
-		return fctrl & IXGBE_FCTRL_MPE;
-	return fctrl & IXGBE_FCTRL_UPE || (high & IXGBE_RAH_AV && !memcmp(dst, own, 6));
+	if (fctrl & (dst[0] & 1 ? IXGBE_FCTRL_MPE : IXGBE_FCTRL_UPE))
+		return true;
+	for (u32 i = 0; i < NR_RAL; i++) {
+		u32 low = m->reg[IXGBE_RAL(i) / 4], high = m->reg[IXGBE_RAH(i) / 4];
+		const u8 own[6] = { low, low >> 8, low >> 16, low >> 24, high, high >> 8 };
+
+		if (high & IXGBE_RAH_AV && !memcmp(dst, own, 6))
+			return true;
+	}
+	return dst[0] & 1 && multicast_wanted(m, dst);
+}
+
+/* Descriptors that FR needs of QUEUE, and whether they are there. */
+static bool has_room(const struct model_82599 *m, u32 queue, const struct rx_frame *fr)
+{
+	const struct rx_queue *q = &m->rxq[queue];
+	u32 posted = (q->tail + q->nr - q->head) % q->nr;
+
+	return posted >= DIV_ROUND_UP(fr->len, buffer_bytes(m, queue));
 }
 
 /* Writes FR into the posted buffers; several if one is too small, EOP in the last. */
@@ -164,10 +205,6 @@ static void deliver(struct model_82599 *m, u32 queue, const struct rx_frame *fr)
 		u32 part = min(len - at, size);
 		struct ixgbe_desc d;
 
-		if (!size || q->stopped || q->head == q->tail) {
-			++*model_reg(m, IXGBE_MPC(0));
-			return;
-		}
 		if (!model_dma_read(m, q->base + 16ull * q->head, &d, sizeof(d)) ||
 		    !model_dma_write(m, d.addr, data + at, part)) {
 			q->stopped = true;
@@ -184,12 +221,58 @@ static void deliver(struct model_82599 *m, u32 queue, const struct rx_frame *fr)
 		}
 		q->head = ring_next(q, q->head);
 	}
+	++*model_reg(m, IXGBE_RXDGPC);
 	if (queue < 16)
 		++*model_reg(m, IXGBE_QPRC(queue));
 	model_irq_cause(m, 0, queue);
 }
 
-static void count_frame(struct model_82599 *m, u32 len)
+/*
+ * The receive buffer gives what it holds to the queues, in order. Without descriptors a frame waits,
+ * and all behind it, unless its queue says DROP_EN (8.2.3.8.7).
+ */
+static void buffer_drain(struct model_82599 *m)
+{
+	while (m->rxpb) {
+		struct rx_frame *fr = m->rxpb;
+		u32 queue = fr->arg & 0xff;
+		const struct rx_queue *q = &m->rxq[queue];
+		bool works = q->enabled && !q->stopped && buffer_bytes(m, queue);
+
+		if (works && has_room(m, queue, fr))
+			deliver(m, queue, fr);
+		else if (works && !(*model_reg(m, IXGBE_SRRCTL(queue)) & IXGBE_SRRCTL_DROP_EN))
+			return;
+		else if (queue < 16)
+			++*model_reg(m, IXGBE_QPRDC(queue));
+		m->rxpb = fr->next;
+		m->rxpb_bytes -= fr->len;
+		free(fr);
+	}
+}
+
+static void buffer_free(struct model_82599 *m)
+{
+	while (m->rxpb) {
+		struct rx_frame *fr = m->rxpb;
+
+		m->rxpb = fr->next;
+		free(fr);
+	}
+	m->rxpb_bytes = 0;
+}
+
+static void buffer_add(struct model_82599 *m, struct rx_frame *fr)
+{
+	fr->next = NULL;
+	if (m->rxpb)
+		m->rxpb_last->next = fr;
+	else
+		m->rxpb = fr;
+	m->rxpb_last = fr;
+}
+
+static void count_frame(struct model_82599 *m, const u8 *data, u32 len)
 {
 	u64 octets = (u64)*model_reg(m, IXGBE_GORCH) << 32 | *model_reg(m, IXGBE_GORCL);
 
@@ -198,36 +281,51 @@ static void count_frame(struct model_82599 *m, u32 len)
 	*model_reg(m, IXGBE_GORCH) = octets >> 32 & 0xf;
 	++*model_reg(m, IXGBE_GPRC);
 	++*model_reg(m, IXGBE_TPR);
+	if (data[0] & 1)
+		++*model_reg(m, data[0] == 0xff ? IXGBE_BPRC : IXGBE_MPRC);
+	model_count_size(m, IXGBE_PRC64(0), len);
 }
 
-/* Twice: when its last bit is there, and when its descriptor is in memory. */
+/* The last bit of FR is there. True: it goes on into the receive buffer. */
+static bool frame_arrives(struct model_82599 *m, struct rx_frame *fr)
+{
+	u32 room = *model_reg(m, IXGBE_RXPBSIZE(0));
+
+	if (m->p.pcapng)
+		pcapng_frame(m->p.pcapng, m->vt.now_ps / SIM_PS_PER_NS, false, fr->data, fr->len,
+			     fr->loopback ? "loopback" : NULL);
+	if (!(*model_reg(m, IXGBE_RXCTRL) & IXGBE_RXCTRL_RXEN) || !accepted(m, fr->data))
+		return false;
+	count_frame(m, fr->data, fr->len);
+	if (m->rxpb_bytes + fr->len > room) {
+		++*model_reg(m, IXGBE_MPC(0));
+		return false;
+	}
+	m->rxpb_bytes += fr->len;
+	return true;
+}
+
+/* Twice: when its last bit is there, and when its descriptor can be in memory. */
 static void frame_step(void *ctx, u32 unused)
 {
 	struct rx_frame *fr = ctx;
 	struct model_82599 *m = fr->m;
-	u32 queue = fr->arg & 0xff;
 
 	(void)unused;
 	if (event_void(m, fr->arg) || m->gone) {
 		free(fr);
 		return;
 	}
-	if (!fr->visible) {
-		fr->visible = true;
-		if (m->p.pcapng)
-			pcapng_frame(m->p.pcapng, m->vt.now_ps / SIM_PS_PER_NS, false, fr->data,
-				     fr->len, fr->loopback ? "loopback" : NULL);
-		if (!(*model_reg(m, IXGBE_RXCTRL) & IXGBE_RXCTRL_RXEN) || !accepted(m, fr->data)) {
-			free(fr);
-			return;
-		}
-		count_frame(m, fr->len);
-		vtime_post(&m->vt, m->vt.now_ps + m->p.rx_dma_ps, EV_RECEIVE, frame_step, fr, 0);
+	if (fr->visible) {
+		buffer_add(m, fr);
+		buffer_drain(m);
 		return;
 	}
-	if (m->rxq[queue].enabled)
-		deliver(m, queue, fr);
-	free(fr);
+	fr->visible = true;
+	if (frame_arrives(m, fr))
+		vtime_post(&m->vt, m->vt.now_ps + m->p.rx_dma_ps, EV_RECEIVE, frame_step, fr, 0);
+	else
+		free(fr);
 }
 
 int model_receive(struct model_82599 *m, u64 at_ps, u32 queue, const void *data, u32 len)

@@ -7,9 +7,6 @@
  */
 #include "hw/model_82599/internal.h"
 
-#define EEPROM_SUM	0xbabau
-#define EEPROM_SUM_AT	0x3fu
-#define EEPROM_NOTHING	0xffffu
 #define MDIO_PS		(30 * SIM_PS_PER_US) /* a frame of 64 bits at 2.4 MHz, rounded up */
 #define PHY_ID		0x0154u
 #define MAX_FIRMWARE_PS (30 * SIM_PS_PER_MS)
@@ -158,29 +155,14 @@ static void write_gssr(struct model_82599 *m, u32 value)
  * ----------------------------------------------------------------------------------------------
  */
 
-/*
- * Word W of the EEPROM: what a board has, and a checksum, with which words 0 to 0x3f sum up (6.4.6.1);
- * nothing else.
- */
-static u32 eeprom_word(const struct model_82599 *m, u32 w)
-{
-	const u32 caps = m->p.no_cage_pin ? IXGBE_EEPROM_CAPS_NO_CAGE : 0;
-
-	if (w == IXGBE_EEPROM_CAPS)
-		return caps;
-	if (w == EEPROM_SUM_AT)
-		return (EEPROM_SUM - (EEPROM_SUM_AT - 1) * EEPROM_NOTHING - caps) & 0xffff;
-	return EEPROM_NOTHING;
-}
-
 static void write_eerd(struct model_82599 *m, u32 value)
 {
 	if (!(value & IXGBE_EERD_START))
 		return;
 	model_need(m, IXGBE_GSSR_EEP_SM, "EERD");
-	*model_reg(m, IXGBE_EERD) = (value & ~IXGBE_EERD_START & 0xffff) |
-				    (m->p.no_eerd ? 0 : IXGBE_EERD_DONE) |
-				    eeprom_word(m, IXGBE_EERD_ADDR(value)) << IXGBE_EERD_DATA_SHIFT;
+	*model_reg(m, IXGBE_EERD) =
+		(value & ~IXGBE_EERD_START & 0xffff) | (m->p.no_eerd ? 0 : IXGBE_EERD_DONE) |
+		(u32)eeprom_word(m, IXGBE_EERD_ADDR(value)) << IXGBE_EERD_DATA_SHIFT;
 }
 
 /* Registers of the PHY. */

@@ -310,7 +310,7 @@ static void hash_frame(struct model_82599 *m, const struct model_frame *f)
 	m->hash = h ^ h >> 29;
 }
 
-static void count_frame(struct model_82599 *m, u32 queue, u32 len)
+static void count_frame(struct model_82599 *m, u32 queue, const u8 *data, u32 len)
 {
 	u64 octets = (u64)*model_reg(m, IXGBE_GOTCH) << 32 | *model_reg(m, IXGBE_GOTCL);
 
@@ -319,6 +319,9 @@ static void count_frame(struct model_82599 *m, u32 queue, u32 len)
 	*model_reg(m, IXGBE_GOTCH) = octets >> 32 & 0xf;
 	++*model_reg(m, IXGBE_GPTC);
 	++*model_reg(m, IXGBE_TPT);
+	if (data[0] & 1)
+		++*model_reg(m, data[0] == 0xff ? IXGBE_BPTC : IXGBE_MPTC);
+	model_count_size(m, IXGBE_PTC64(0), len);
 	if (queue < 16)
 		++*model_reg(m, IXGBE_QPTC(queue));
 }
@@ -344,7 +347,7 @@ static void frame_departs(void *ctx, u32 unused)
 
 	(void)unused;
 	if (!event_void(m, fr->arg)) {
-		count_frame(m, fr->f.queue, fr->f.len);
+		count_frame(m, fr->f.queue, fr->f.data, fr->f.len);
 		if (fr->stamp)
 			stamp(m);
 		hash_frame(m, &fr->f);
@@ -565,11 +568,11 @@ static bool check_format(struct model_82599 *m, u32 queue, u32 i, const struct i
 	if (type == IXGBE_TXD_DTYP_DATA) {
 		if (d->lo & IXGBE_TXD_LO_RESERVED || d->hi & IXGBE_TXD_HI_RESERVED)
 			model_violate(m, V_DESC_RESERVED, "queue %u, descriptor %u", queue, i);
-		if (!IXGBE_TXD_DTALEN(d->lo) || IXGBE_TXD_DTALEN(d->lo) > IXGBE_MAX_DTALEN) {
+		if (!IXGBE_TXD_DTALEN(d->lo) || IXGBE_TXD_DTALEN(d->lo) > IXGBE_MAX_DTALEN)
 			model_violate(m, V_DTALEN, "queue %u, descriptor %u: %u bytes", queue, i,
 				      IXGBE_TXD_DTALEN(d->lo));
+		if (!IXGBE_TXD_DTALEN(d->lo) || IXGBE_TXD_DTALEN(d->lo) > IXGBE_LINUX_DTALEN)
 			return false;
-		}
 		if (d->lo & IXGBE_TXD_RS && !(d->lo & IXGBE_TXD_EOP))
 			model_violate(m, V_RS_NO_EOP, "queue %u, descriptor %u", queue, i);
 	} else if (d->addr >> 32 || d->lo & 0x1f0fe1ff) {
@@ -592,6 +595,7 @@ static void take_context(struct model_82599 *m, u32 queue, u32 i, const struct i
 		.maclen = d->addr >> IXGBE_TXC_MACLEN_SHIFT & 0x7f,
 		.ipv4 = d->lo & IXGBE_TXC_TUCMD_IPV4,
 		.tcp = (d->lo & IXGBE_TXC_TUCMD_L4T) == IXGBE_TXC_TUCMD_L4T_TCP,
+		.udp = (d->lo & IXGBE_TXC_TUCMD_L4T) == IXGBE_TXC_TUCMD_L4T_UDP,
 		.l4len = d->hi >> IXGBE_TXC_L4LEN_SHIFT & 0xff,
 		.mss = d->hi >> IXGBE_TXC_MSS_SHIFT,
 	};
