@@ -53,6 +53,16 @@ class Served(unittest.TestCase):
         self.assertEqual(server.stdout.readline(), f"serving {self.path}\n")
         return server
 
+    def await_client(self, server):
+        """Until SERVER has taken a client, which on a busy machine may be seconds behind its start."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            links = [os.readlink(path) for path in Path(f"/proc/{server.pid}/fd").iterdir() if path.is_symlink()]
+            if sum(link.startswith("socket:") for link in links) > 1:  # the listening one, and the client's
+                return
+            time.sleep(0.05)
+        self.fail("no client has come")
+
     def ended(self, process, status):
         out, err = process.communicate(timeout=SECONDS)
         self.assertEqual(process.returncode, status, out + err)
@@ -105,6 +115,7 @@ class Ends(Served):
         """A server and a client in the middle of its work."""
         server = self.serve("--slow", "2000")
         client = self.start("selftest", "--device", f"vfio-user:{self.path}")
+        self.await_client(server)
         time.sleep(1.5)
         self.assertIsNone(client.poll())
         return server, client
@@ -257,6 +268,7 @@ class Race(Served):
     def test_racer_is_killed(self):
         server = self.serve("--slow", "1000")
         racer = self.start("race", "--device", self.path, "--skbs", "500", "--rtt", "1")
+        self.await_client(server)
         time.sleep(2)
         racer.kill()
         self.assertIn("with the device running", self.ended(server, 5)[1])
