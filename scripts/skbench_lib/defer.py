@@ -57,6 +57,22 @@ def medians(answers):
     return {key: stats.median([report[key] for report in reports]) for key in reports[0]}
 
 
+def gbit(ns_per_64kb):
+    return benchbin.KB64 * 8 / ns_per_64kb
+
+
+def throughput(entry):
+    """The same as Gbit/s of payload, with the best process of each side; None without a value."""
+    told = []
+    for side in ("baseline", "variant"):
+        value, least = entry.get(f"{side}_value"), entry.get(f"{side}_least")
+        if not value or not least:
+            return None
+        span = f" [{gbit(value['hi']):.1f}, {gbit(value['lo']):.1f}]" if value["lo"] is not None else ""
+        told.append(f"{entry[side]} {gbit(value['median']):.1f}{span}, best {gbit(least):.1f}")
+    return f"Gbit/s: {'; '.join(told)}"
+
+
 def packet_ns(value, report):
     """VALUE, {"median", "lo", "hi", "n"} in ns per 64 KB, as ns a packet; None if that cannot be told."""
     if not value or not (report or {}).get("packet_bytes"):

@@ -454,6 +454,9 @@ def experiment_entry(planned):
         "lost_processes": cell.lost_processes, "margin": cell.margin, "target_half_width": cell.target,
         "baseline_value": scaled(cell.side("a"), scale), "variant_value": scaled(cell.side("b"), scale),
         "difference": scaled(cell.difference(), scale),
+        **{f"{side}_least": min(values) * scale if values else None
+           for side, values in (("baseline", [pair.value_a for pair in cell.pairs]),
+                                ("variant", [pair.value_b for pair in cell.pairs]))},
         "report": defer.medians([pair.a for pair in cell.pairs]),
         "variant_report": defer.medians([pair.b for pair in cell.pairs])}
 

@@ -348,7 +348,8 @@ def share_lines(ours, entry):
 DEFER_WIDTHS = (9, 10, -11, 20, 12, -4, -8)
 DEFER_NOTE = ("us: wall time a packet, of 65160 bytes (mtu4096: 61440). Puts: of pages, under the socket lock, to let go of a "
               "packet with another behind it (exact). Locked: packets freed under it, of one: the last of a queue, by the flush "
-              "before the reader waits, other. docs/defer.md tells what decides the ratio.")
+              "before the reader waits, other. Best: of the processes, as the claim is of its runs. docs/defer.md tells what "
+              "decides the ratio.")
 
 
 def lock_sites(report):
@@ -384,6 +385,8 @@ def defer_block(ours):
                           lock_sites(report)], DEFER_WIDTHS)
             shown = shape
         lines += cell_lines(entry, f"{entry['baseline']}'s time")
+        rates = defer.throughput(entry)
+        lines += wrapped(f"      {rates}", "        ") if rates else []
     return lines + wrapped(DEFER_NOTE, "")
 
 

@@ -50,7 +50,7 @@ def document(name, **changes):
     entry = {"experiment": experiment.id, "case": names["baseline"], "cases": names, "parameters": parameters,
              "baseline": experiment.baseline, "variant": variant, "era": "6.12", "claim": experiment.claim,
              "baseline_value": VALUE, "variant_value": {**VALUE, "median": 950.0}, "report": REPORT,
-             "variant_report": REPORT, "status": "ok", "reason": None, "verdict": stats.IMPROVEMENT, "ratio": 0.95,
+             "variant_report": REPORT, "baseline_least": 980.0, "variant_least": 930.0, "status": "ok", "reason": None, "verdict": stats.IMPROVEMENT, "ratio": 0.95,
              "lo": 0.94, "hi": 0.96, "pairs": 20, "target_half_width": 0.003,
              "difference": {"median": -50.0, "lo": -60.0, "hi": -40.0, "n": 20}, **changes}
     return {"experiments": [entry], "cases": [], "ledger": []}

@@ -150,6 +150,13 @@ class Headline(Case):
         rows = [line.split() for line in out.splitlines() if re.match(" *(header|mtu4096)? +(inline|sk_llist) ", line)]
         self.assertEqual([(row[-2], row[-1]) for row in rows], [("45", "0.25/0/1"), ("0", "0.25/0/0")] * 2)
         self.assertRegex(out, r"inline +1(\.00)? ")
+        for entry in entries:
+            for side in ("baseline", "variant"):
+                values = [row["skb"]["value"] for row in read(self.out)["benchmarks"]
+                          if row["skb"]["side"] == side and row["skb"]["cell"] == entry["case"]]
+                self.assertAlmostEqual(entry[f"{side}_least"] / entry[f"{side}_value"]["median"],
+                                       min(values) / stats.median(values), 9)
+        self.assertEqual(len(re.findall(r"Gbit/s: inline [\d.]+ \[[\d.]+, [\d.]+\], best [\d.]+; sk_llist ", flat(out))), 2)
 
     def test_rows_tell_the_pairs(self):
         document = quick_document()
