@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_ROLES  64
 #define IMPOSSIBLE 4
@@ -51,6 +52,32 @@ static bool is_allowed(const struct place *p, hwloc_obj_t pu)
 	return hwloc_bitmap_isset(p->allowed, pu->os_index);
 }
 
+/*
+ * The object of TYPE inside SET that follows PREV (NULL: the first), found from the hardware threads: where one of a core's
+ * is offline, hwloc has cores and caches at several depths, and does not go through such a type by itself.
+ */
+static hwloc_obj_t next_in(const struct place *p, hwloc_const_cpuset_t set, hwloc_obj_type_t type,
+			   hwloc_obj_t prev)
+{
+	bool behind = !prev;
+
+	for (hwloc_obj_t pu = NULL;
+	     (pu = hwloc_get_next_obj_inside_cpuset_by_type(p->topology, set, HWLOC_OBJ_PU, pu));) {
+		hwloc_obj_t at = hwloc_get_ancestor_obj_by_type(p->topology, type, pu);
+
+		if (at && at == prev)
+			behind = true;
+		else if (at && behind && hwloc_bitmap_isincluded(at->cpuset, set))
+			return at;
+	}
+	return NULL;
+}
+
+static hwloc_const_cpuset_t machine(const struct place *p)
+{
+	return hwloc_topology_get_topology_cpuset(p->topology);
+}
+
 /* The allowed hardware threads of CORE; at most ROOM into PU. */
 static unsigned int threads_of(const struct place *p, hwloc_obj_t core, hwloc_obj_t *pu,
 			       unsigned int room)
@@ -74,23 +101,20 @@ static unsigned int cores_in(const struct place *p, hwloc_const_cpuset_t set, hw
 {
 	unsigned int nr = 0;
 
-	for (hwloc_obj_t core = NULL; nr < room;) {
-		core = hwloc_get_next_obj_inside_cpuset_by_type(p->topology, set, HWLOC_OBJ_CORE,
-								core);
-		if (!core)
-			break;
+	for (hwloc_obj_t core = NULL; nr < room && (core = next_in(p, set, HWLOC_OBJ_CORE, core));)
 		nr += threads_of(p, core, pu + nr, 1);
-	}
 	return nr;
 }
 
 /* True if some cache of TYPE serves more than one core. */
 static bool serves_several(const struct place *p, hwloc_obj_type_t type)
 {
-	for (hwloc_obj_t at = NULL; (at = hwloc_get_next_obj_by_type(p->topology, type, at));)
-		if (hwloc_get_nbobjs_inside_cpuset_by_type(p->topology, at->cpuset,
-							   HWLOC_OBJ_CORE) > 1)
+	for (hwloc_obj_t at = NULL; (at = next_in(p, machine(p), type, at));) {
+		hwloc_obj_t first = next_in(p, at->cpuset, HWLOC_OBJ_CORE, NULL);
+
+		if (first && next_in(p, at->cpuset, HWLOC_OBJ_CORE, first))
 			return true;
+	}
 	return false;
 }
 
@@ -104,7 +128,7 @@ static hwloc_obj_type_t llc_type(const struct place *p)
 						     HWLOC_OBJ_L3CACHE };
 
 	for (unsigned int i = 0; i < sizeof(from_far) / sizeof(from_far[0]); i++)
-		if (hwloc_get_nbobjs_by_type(p->topology, from_far[i]) > 0)
+		if (next_in(p, machine(p), from_far[i], NULL))
 			return from_far[i];
 	return serves_several(p, HWLOC_OBJ_L2CACHE) ? HWLOC_OBJ_L2CACHE : HWLOC_OBJ_TYPE_MAX;
 }
@@ -121,7 +145,7 @@ static int no_cache(const struct place *p)
 /* However many roles there are: whether they can run by turns is the case's business. */
 static int place_same_core(struct place *p)
 {
-	p->nr = cores_in(p, hwloc_topology_get_topology_cpuset(p->topology), p->pu, 1);
+	p->nr = cores_in(p, machine(p), p->pu, 1);
 	return p->nr ? 0 : refuse(p, "an allowed core", 0);
 }
 
@@ -129,8 +153,7 @@ static int place_smt(struct place *p)
 {
 	unsigned int most = 0;
 
-	for (hwloc_obj_t core = NULL;
-	     (core = hwloc_get_next_obj_by_type(p->topology, HWLOC_OBJ_CORE, core));) {
+	for (hwloc_obj_t core = NULL; (core = next_in(p, machine(p), HWLOC_OBJ_CORE, core));) {
 		p->nr = threads_of(p, core, p->pu, p->roles);
 		if (p->nr == p->roles)
 			return 0;
@@ -146,7 +169,7 @@ static int place_same_llc(struct place *p)
 
 	if (type == HWLOC_OBJ_TYPE_MAX)
 		return no_cache(p);
-	for (hwloc_obj_t llc = NULL; (llc = hwloc_get_next_obj_by_type(p->topology, type, llc));) {
+	for (hwloc_obj_t llc = NULL; (llc = next_in(p, machine(p), type, llc));) {
 		p->nr = cores_in(p, llc->cpuset, p->pu, p->roles);
 		if (p->nr == p->roles)
 			return 0;
@@ -161,12 +184,8 @@ static unsigned int caches_in(const struct place *p, hwloc_obj_type_t type,
 {
 	unsigned int nr = 0;
 
-	for (hwloc_obj_t llc = NULL; nr < room;) {
-		llc = hwloc_get_next_obj_inside_cpuset_by_type(p->topology, set, type, llc);
-		if (!llc)
-			break;
+	for (hwloc_obj_t llc = NULL; nr < room && (llc = next_in(p, set, type, llc));)
 		nr += cores_in(p, llc->cpuset, pu + nr, 1);
-	}
 	return nr;
 }
 
@@ -183,10 +202,23 @@ static int place_cross_llc(struct place *p)
 		if (p->nr == p->roles)
 			return 0;
 	}
-	p->nr = caches_in(p, type, hwloc_topology_get_topology_cpuset(p->topology), p->pu,
-			  p->roles);
+	p->nr = caches_in(p, type, machine(p), p->pu, p->roles);
 	return p->nr == p->roles ? 0
 				 : refuse(p, "as many last-level caches with allowed cores", p->nr);
+}
+
+/*
+ * True if NODE is PU's own. The kernel is asked, since hwloc also counts to a PU a node without CPUs that it is the nearest to.
+ */
+static bool is_home(const struct place *p, hwloc_obj_t pu, hwloc_obj_t node)
+{
+	char path[96];
+
+	if (hwloc_bitmap_weight(pu->nodeset) == 1 || !hwloc_topology_is_thissystem(p->topology))
+		return hwloc_bitmap_isset(pu->nodeset, node->os_index);
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/node%u", pu->os_index,
+		 node->os_index);
+	return !access(path, F_OK);
 }
 
 static int place_cross_node(struct place *p)
@@ -195,25 +227,28 @@ static int place_cross_node(struct place *p)
 	for (hwloc_obj_t node = NULL;
 	     p->nr < p->roles &&
 	     (node = hwloc_get_next_obj_by_type(p->topology, HWLOC_OBJ_NUMANODE, node));)
-		if (node->attr->numanode.local_memory)
-			p->nr += cores_in(p, node->cpuset, p->pu + p->nr, 1);
+		if (node->attr->numanode.local_memory &&
+		    cores_in(p, node->cpuset, p->pu + p->nr, 1) && is_home(p, p->pu[p->nr], node))
+			p->nr++;
 	return p->nr == p->roles ? 0
 				 : refuse(p, "as many nodes with memory and allowed cores", p->nr);
 }
 
 /* The number of the node that is local to PU. */
-static unsigned int node_of(hwloc_obj_t pu)
+static unsigned int node_of(const struct place *p, hwloc_obj_t pu)
 {
-	int node = hwloc_bitmap_first(pu->nodeset);
-
-	return node < 0 ? 0 : (unsigned int)node;
+	for (hwloc_obj_t node = NULL;
+	     (node = hwloc_get_next_obj_by_type(p->topology, HWLOC_OBJ_NUMANODE, node));)
+		if (is_home(p, pu, node))
+			return node->os_index;
+	return 0;
 }
 
 static void print_list(const struct place *p, const char *key, bool nodes)
 {
 	printf("\"%s\": [", key);
 	for (unsigned int i = 0; i < p->nr; i++)
-		printf("%s%u", i ? ", " : "", nodes ? node_of(p->pu[i]) : p->pu[i]->os_index);
+		printf("%s%u", i ? ", " : "", nodes ? node_of(p, p->pu[i]) : p->pu[i]->os_index);
 	printf("]");
 }
 
