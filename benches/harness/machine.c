@@ -7,6 +7,7 @@
 #include "benches/harness/json.h"
 #include "benches/harness/latency.h"
 #include "benches/harness/modes.h"
+#include "benches/harness/room.h"
 #include "benches/harness/session.h"
 #include "benches/harness/stats.h"
 
@@ -30,6 +31,7 @@
  * a guest is often told wrongly.
  */
 #define MEMORY_SET ((size_t)128 << 20)
+#define REST	   ((size_t)4 << 20) /* of this process besides */
 _Static_assert((size_t)ROUNDS *COPIES *ROW < MEMORY_SET, "no byte is read a second time");
 
 /* GB/s a round, sorted: 0 or an errno. */
@@ -76,16 +78,28 @@ static void print_rounds(struct json *j, const char *key, const double *v)
 	json_close(j, '{');
 }
 
+/* True if SET bytes and what goes with them may be taken; else a sentence in WHY. */
+static bool has_room(size_t set, char *why, size_t len)
+{
+	struct bench_need need = { .address_space = set + REST };
+	struct bench_topology t;
+
+	bench_topology_read("", &t);
+	bench_need_add(need.rest, t.memory, set + REST);
+	return !bench_room("", &need, why, len);
+}
+
 static void print_copy(struct json *j, const char *key, size_t set)
 {
-	char name[64];
+	char name[64], why[512];
+	bool room = has_room(set, why, sizeof(why));
 	double v[ROUNDS];
-	int ret = copy_speed(set, v);
+	int ret = room ? copy_speed(set, v) : 0;
 
-	if (ret) {
+	if (!room || ret) {
 		json_null(j, key);
 		snprintf(name, sizeof(name), "%s_reason", key);
-		json_str(j, name, strerror(ret));
+		json_str(j, name, room ? strerror(ret) : why);
 		return;
 	}
 	print_rounds(j, key, v);
