@@ -429,12 +429,16 @@ def mutations(run, title):
 
 
 def guests(run, title):
-    """A test for each guest of the hardware mode: VFIO under two IOMMUs, descriptors through a device that is not ours, and
-    a driver that is not ours on the model."""
+    """A test for each guest: VFIO under two IOMMUs, descriptors through a device that is not ours, a driver that is not ours
+    on the model, machines with nodes."""
+    place = ["tests/place/numa_guest.py", build_dir("release")]
     for name, words in (("VFIO, Intel's IOMMU", ["tests/hw/vfio_guest.py", "intel"]),
                         ("VFIO, AMD's IOMMU", ["tests/hw/vfio_guest.py", "amd"]),
                         ("descriptors through QEMU's 82576", ["tests/hw/igb.py", build_dir("release")]),
-                        ("Linux's ixgbe on the model", ["tests/hw/ixgbe_guest.py", build_dir("release")])):
+                        ("Linux's ixgbe on the model", ["tests/hw/ixgbe_guest.py", build_dir("release")]),
+                        ("placement on two nodes", [*place, "two-nodes"]),
+                        ("placement on four nodes", [*place, "four-nodes"]),
+                        ("placement beside a node without memory", [*place, "memory-less"])):
         ended = run.command(title, [sys.executable, *words], GUEST_SECONDS)
         if ended.status == IMPOSSIBLE and not ended.timed_out:
             said = run.log(title).read_text(encoding="utf-8", errors="replace").splitlines()[-1]

@@ -196,7 +196,8 @@ class Steps(Command):
             self.assertEqual((caught.exception.status, str(caught.exception)), (4, "Debian packages are missing"))
 
     def test_guests(self):
-        ends = [Ended(0, False), Ended(4, False), Ended(1, False), Ended(0, False)]
+        ends = [Ended(0, False), Ended(4, False), Ended(1, False), Ended(0, False), Ended(0, False), Ended(1, False),
+                Ended(-9, True)]
 
         def run(title, words, seconds, **environment):
             self.state.log(title).write_text("vfio_guest.py: qemu-system-x86 is not installed\n")
@@ -207,7 +208,10 @@ class Steps(Command):
                 ("VFIO, Intel's IOMMU", PASSED, ""),
                 ("VFIO, AMD's IOMMU", SKIPPED, "qemu-system-x86 is not installed"),
                 ("descriptors through QEMU's 82576", FAIL, "tests/hw/igb.py exited with status 1"),
-                ("Linux's ixgbe on the model", PASSED, "")])
+                ("Linux's ixgbe on the model", PASSED, ""),
+                ("placement on two nodes", PASSED, ""),
+                ("placement on four nodes", FAIL, "tests/place/numa_guest.py exited with status 1"),
+                ("placement beside a node without memory", FAIL, "tests/place/numa_guest.py did not end within 500 s")])
 
     def test_control(self):
         for status, problems, outcome in ((0, [], PASSED), (3, ["3 of 20 equal sides got a false verdict"], FAIL),
