@@ -87,14 +87,14 @@ def at_least(k, n, p):
 
 @contextlib.contextmanager
 def busy_cpu(cpu):
-    """Keeps CPU busy with a process of ours; None for no load."""
+    """Keeps CPU busy with a process of ours, which it yields; None for no load."""
     if cpu is None:
-        yield
+        yield None
         return
     code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
     child = subprocess.Popen([sys.executable, "-I", "-c", code], start_new_session=True, stdin=subprocess.DEVNULL)
     try:
-        yield
+        yield child
     finally:
         children.kill_group(child)
 

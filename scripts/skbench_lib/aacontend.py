@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """`skbench aa --contended`: what becomes of contended cases when somebody else wants a CPU. Each case of bench_contend whose
-roles are two or more is measured as the machine is, then beside a process that keeps one CPU busy, and at last against
-itself with extra work. A case that is disturbed may say that it was not measured; it may not say another number, least of
-all the one of an operation that nobody contends for.
+roles are two or more is measured with and without a process that keeps one CPU busy, in the same rounds, since what a
+cache line costs between two CPUs changes with the minute where a hypervisor moves them; and then against itself with extra
+work. A case that is disturbed may say that it was not measured; it may not say another number, least of all the one of an
+operation that nobody contends for.
 """
 
+import contextlib
 import math
+import os
 import random
+import signal
 import sys
 
 from . import benchbin, duet, files, fingerprint, results, run, stats, table
@@ -14,7 +18,7 @@ from .errors import FAILED, IMPOSSIBLE, INCONCLUSIVE, INTERRUPTED, OK, UserError
 
 SCHEMA = "skbench-aa-contended-1"
 BINARY = "bench_contend"
-PROCESSES = 20
+PROCESSES, LOOKS = 20, 3  # of each side; to see which cases have two roles, and what one thread makes of them
 INJECT_PERCENT = 10.0
 # Shares of processes that must be measured, and of duets that must find the extra work.
 MEASURED_IDLE, MEASURED_LOADED, FOUND = 0.90, 0.30, 0.90
@@ -39,18 +43,52 @@ def alone_name(case):
     return "/".join(others) if others != parts else None
 
 
-def survey(binary, cases, cpus, seed, known, progress):
-    """PROCESSES samples of each case: {case: its cell}, and the engine. KNOWN: operations a batch, filled here."""
-    cells = [duet.SurveyCell(duet.Side(binary, case, "single"), PROCESSES) for case in cases]
+IDLE, LOADED = "idle", "loaded"
+
+
+class Load:
+    """A process that keeps CPU busy from on() to off(); BUSY_CPU starts it, yields it and ends it."""
+
+    def __init__(self, child):
+        self.child = child
+        self.off()
+
+    def on(self):
+        os.kill(self.child.pid, signal.SIGCONT)
+
+    def off(self):
+        os.kill(self.child.pid, signal.SIGSTOP)
+
+
+def sampler_beside(load, cpus):
+    """Samples the sides that are called LOADED beside LOAD, a Load, and the others without."""
+    plain = duet.process_sampler(cpus)
+
+    def sample(side, cell, pad):
+        if side.label != LOADED:
+            return plain(side, cell, pad)
+        load.on()
+        try:
+            return plain(side, cell, pad)
+        finally:
+            load.off()
+    return sample
+
+
+def survey(binary, cases, labels, wanted, known, **how):
+    """WANTED samples of each case under each of LABELS, in rounds of random order: {(case, label): cell}, and the engine.
+    KNOWN: operations a batch, filled here."""
+    cells = {(case, label): duet.SurveyCell(duet.Side(binary, case, label), wanted) for case in cases for label in labels}
 
     def calibrate(cell):
         if cell.key not in known:
-            known[cell.key] = binary.calibrate(cell.key, cpus)
+            known[cell.key] = binary.calibrate(cell.key, how["cpus"])
         return known[cell.key]
 
-    engine = duet.Survey(cells, random.Random(seed), calibrate, sampler=duet.process_sampler(cpus), progress=progress)
+    engine = duet.Survey(list(cells.values()), random.Random(f"{how['seed']}/{wanted}"), calibrate, sampler=how["sampler"],
+                         progress=how["progress"])
     engine.run()
-    return {cell.key: cell for cell in cells}, engine
+    return cells, engine
 
 
 def contended(cell):
@@ -120,13 +158,13 @@ def problems(total):
 
 
 def busy(taken):
-    """What others used of the CPUs before the load, in words."""
+    """What others used of the CPUs, in words."""
     used = taken["condition"].get("other_cpu_share")
     return None if used is None else f"others used {used * 100:.0f} % of the CPUs"
 
 
 # case; idle: measured, p10, median, p90; loaded: measured, median; inside; duet
-WIDTHS = (-8, -9, -9, -9, -8, -9, 12, -11)
+WIDTHS = (-7, -9, -9, -9, -7, -9, 10, -12)
 
 
 def ns(value):
@@ -138,7 +176,7 @@ def render(report):
                             f"seed {report['seed']}")
     lines += table.wrapped(f"{PROCESSES} processes each, ns an operation, as the machine was"
                            + (f" ({report['busy']})" if report["busy"] else "")
-                           + f", and beside a process that kept CPU {report['load_cpu']} busy")
+                           + f", and in the same rounds beside a process that kept CPU {report['load_cpu']} busy")
     lines += [""] + table.row(["idle", "p10", "median", "p90", "loaded", "median", "", f"+{INJECT_PERCENT:g} %"], WIDTHS)
     for one in report["cases"]:
         idle, loaded = one["idle"], one["loaded"]
@@ -167,25 +205,30 @@ def chosen(binary, filter_):
 
 
 def main(args, busy_cpu):
-    """BUSY_CPU(cpu): the context manager that keeps one busy."""
+    """BUSY_CPU(cpu): the context manager that keeps one busy and yields the process."""
     filter_ = run.expression(args.filter)
     seed, cpus = run.seed_from(args.seed), run.cpus_from(args.cpus)
     binary = run.need(run.bench_directory(), BINARY)
     load_cpu = (cpus or fingerprint.allowed_cpus())[-1]
     cases, known = chosen(binary, filter_), {}
     progress = run.Progress("aa --contended")
-    load = fingerprint.Load()
-    engines, loaded, cells = [], {}, []
-    with run.stoppable():
-        idle, engine = survey(binary, cases, cpus, f"{seed}/idle", known, progress.turns)
+    others = fingerprint.Load()
+    engines, both, cells = [], {}, []
+    how = {"cpus": cpus, "seed": seed, "progress": progress.turns}
+
+    def good():
+        return not engines[-1].interrupted and not engines[-1].failure
+
+    with run.stoppable(), contextlib.ExitStack() as stack:
+        looks, engine = survey(binary, cases, ("single",), LOOKS, known, sampler=duet.process_sampler(cpus), **how)
         engines.append(engine)
-        mine = [case for case in cases if contended(idle[case])]
-        if mine and not engine.interrupted and not engine.failure:
-            taken = fingerprint.take(binary.context(), load, seed)
-            with busy_cpu(load_cpu):
-                loaded, engine = survey(binary, mine, cpus, f"{seed}/loaded", known, progress.turns)
+        taken = fingerprint.take(binary.context(), others, seed)
+        mine = [case for case in cases if contended(looks[case, "single"])]
+        if mine and good():
+            beside = sampler_beside(Load(stack.enter_context(busy_cpu(load_cpu))), cpus)
+            both, engine = survey(binary, mine, (IDLE, LOADED), PROCESSES, known, sampler=beside, **how)
             engines.append(engine)
-        if loaded and not engine.interrupted and not engine.failure:
+        if both and good():
             cells = [duet.Cell(case, duet.Side(binary, case, "a"), duet.Side(binary, case, "b", INJECT_PERCENT), known[case])
                      for case in mine]
             engine = duet.Duet(cells, random.Random(f"{seed}/duets"), sampler=duet.process_sampler(cpus),
@@ -194,21 +237,21 @@ def main(args, busy_cpu):
             engines.append(engine)
     progress.clear()
     with run.uninterrupted():
-        if not loaded:
-            taken = fingerprint.take(binary.context(), load, seed)
-        return deliver(args, seed, load_cpu, taken, engines, idle, loaded, {cell.key: cell for cell in cells})
+        return deliver(args, seed, load_cpu, taken, engines, {case: looks[case, "single"] for case in cases}, both,
+                       {cell.key: cell for cell in cells})
 
 
-def deliver(args, seed, load_cpu, taken, engines, idle, loaded, duets):
+def deliver(args, seed, load_cpu, taken, engines, looks, both, duets):
     def alone(case):
-        cell = idle.get(alone_name(case))
+        cell = looks.get(alone_name(case))
         return stats.median(cell.values()) if cell is not None and cell.samples else None
 
-    entries = [entry(case, idle[case], loaded[case], duets.get(case), alone(case)) for case in loaded]
+    entries = [entry(case, cell, both[case, LOADED], duets.get(case), alone(case))
+               for (case, label), cell in both.items() if label == IDLE]
     total = totals(entries)
     interrupted = any(engine.interrupted for engine in engines)
     failure = next((engine.failure for engine in engines if engine.failure), None)
-    refused = {case: cell.reason for case, cell in idle.items() if cell.impossible}
+    refused = {case: cell.reason for case, cell in looks.items() if cell.impossible}
     found = problems(total)
     if interrupted:
         status = INTERRUPTED

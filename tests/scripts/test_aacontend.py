@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import time
 import unittest
 from unittest import mock
 
@@ -32,9 +33,11 @@ class Case(unittest.TestCase):
     @contextlib.contextmanager
     def busy(self, cpu):
         self.assertEqual(cpu, aa.fingerprint.allowed_cpus()[-1])
-        self.loaded = True
-        yield
-        self.loaded = False
+        yield self
+
+    def load(self, child):
+        """Stands for the class Load: the samples are to know."""
+        return mock.Mock(on=lambda: setattr(self, "loaded", True), off=lambda: setattr(self, "loaded", False))
 
     def sample(self, binary, case, n, pad, batches=None, cpus=None, inject=0, oversubscribe=False):
         if case == MANY:
@@ -57,7 +60,7 @@ class Case(unittest.TestCase):
                 mock.patch.object(benchbin.BenchBinary, "sample", lambda *a, **k: self.sample(*a, **k)), \
                 mock.patch.object(benchbin.BenchBinary, "operations", lambda binary: ops), \
                 mock.patch.object(benchbin.BenchBinary, "calibrate", lambda *a: 100), \
-                mock.patch.object(aa, "busy_cpu", self.busy), \
+                mock.patch.object(aa, "busy_cpu", self.busy), mock.patch.object(aacontend, "Load", self.load), \
                 contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()) as out:
             status = aa.main(parser.parse_args(["aa", "--contended", "--seed", "3", "--json", str(target), *args]))
         for line in out.getvalue().splitlines():
@@ -107,6 +110,26 @@ class Case(unittest.TestCase):
             with self.subTest(more), self.assertRaises(UserError):
                 self.run_it(*more)
         self.assertFalse((self.fake.path / "report.json").exists())
+
+
+class Busy(unittest.TestCase):
+    def test_on_and_off(self):
+        """CPU time of the process that keeps a CPU busy: none while it is off."""
+        def used(pid):
+            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+                return sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13]))
+
+        with aa.busy_cpu(aa.fingerprint.allowed_cpus()[-1]) as child:
+            load = aacontend.Load(child)
+            before = used(child.pid)
+            time.sleep(0.2)
+            self.assertLessEqual(used(child.pid) - before, 1)  # the tick in which it was stopped
+            load.on()
+            end = time.monotonic() + 30
+            while used(child.pid) <= before + 1 and time.monotonic() < end:
+                time.sleep(0.02)
+            self.assertGreater(used(child.pid), before + 1)
+            load.off()
 
 
 class Numbers(unittest.TestCase):
