@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from skbench_lib import oracleguest as guest  # noqa: E402
-from skbench_lib.errors import UserError  # noqa: E402,F401
+from skbench_lib.errors import FAILED, IMPOSSIBLE, UserError  # noqa: E402
 
 
 def _unpack(deb, root, modules):
@@ -61,3 +61,21 @@ def initramfs(work, modules, sources):
     path = work / "initramfs.gz"
     path.write_bytes(gzip.compress(guest._cpio(entries), 1))
     return path
+
+
+def ending(name, main, arguments):
+    """The exit status of MAIN(ARGUMENTS), a script called NAME: its own; 4 with a sentence for what this machine lacks, a
+    UserError (but one of FAILED) or a program that is not in PATH; 1 for whatever else goes wrong, which is no reason to
+    skip anything."""
+    try:
+        return main(arguments)
+    except UserError as error:
+        text, status = str(error), 1 if error.status == FAILED else IMPOSSIBLE
+    except FileNotFoundError as error:
+        text, status = str(error), 1
+        if error.filename and "/" not in str(error.filename):
+            text, status = f"{error.filename} is not installed: scripts/install-packages test", IMPOSSIBLE
+    except (OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        text, status = str(error), 1
+    print(f"{name}: {text}", file=sys.stderr)
+    return status

@@ -25,12 +25,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import vfio_guest  # noqa: E402
-from guestlib import UserError, guest, initramfs  # noqa: E402
+from guestlib import UserError, ending, guest, initramfs  # noqa: E402
 
 SUITE = "bookworm-backports"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "qemu-system-common", "seabios"]
 SOURCES = ["tests/hw/igb_guest.c", "hw/flow.c", "hw/nicdev.c", "hw/vfio/vfio.c", "hw/vfio/sysfs.c", "hw/ixgbe/id.c",
-           "hw/ixgbe/ixgbe.c", "hw/ixgbe/ixgbe_txrx.c", "skb/bug.c"]
+           "hw/ixgbe/ixgbe.c", "hw/ixgbe/ixgbe_txrx.c", "hw/ixgbe/shared.c", "skb/bug.c"]
 SECONDS = 480
 PSH_FIN = 0x09
 FLAGS_AT = 14 + 20 + 13
@@ -134,8 +134,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except (UserError, FileNotFoundError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        print(f"igb.py: {error}", file=sys.stderr)
-        sys.exit(4)
+    sys.exit(ending("igb.py", main, sys.argv[1:]))

@@ -30,7 +30,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import guestlib  # noqa: E402
-from guestlib import UserError, initramfs  # noqa: E402
+from guestlib import FAILED, UserError, ending, initramfs  # noqa: E402
 
 SECONDS = 480
 QEMU = "qemu-system-x86_64"
@@ -93,7 +93,7 @@ def serve(build, paths, pcap, device, slow):
     for path in paths:
         if server.stdout.readline() != f"serving {path}\n":
             server.kill()
-            raise UserError(f"skbench_hw serve: {server.communicate()[1].strip()}")
+            raise UserError(f"skbench_hw serve: {server.communicate()[1].strip()}", FAILED)
     return server
 
 
@@ -309,7 +309,7 @@ def run(args, work):
         raise UserError("tshark is not installed: scripts/install-packages test")
     build = Path(args.build).resolve()
     if not (build / "hw/skbench_hw").exists():
-        raise UserError(f"{build} has no hw/skbench_hw: build it first")
+        raise UserError(f"{build} has no hw/skbench_hw: build it first", FAILED)
     image, modules = guestlib.kernel_files(work, "ixgbe", MODULES)
     initrd = initramfs(work, modules, SOURCES)
     pcap = Path(args.pcap).resolve() if args.pcap else work / "wire.pcapng"
@@ -359,8 +359,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except (UserError, FileNotFoundError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        print(f"ixgbe_guest.py: {error}", file=sys.stderr)
-        sys.exit(4)
+    sys.exit(ending("ixgbe_guest.py", main, sys.argv[1:]))

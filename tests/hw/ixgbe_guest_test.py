@@ -17,10 +17,39 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import guestlib  # noqa: E402
 import ixgbe_guest  # noqa: E402
 from ixgbe_guest import Segment, Stream, UserError, Verdict  # noqa: E402
 
 KNOWS = "vfio-user-pci options:"
+
+
+class Ending(unittest.TestCase):
+    """What a script of guests ends with: only what the machine lacks may count as skipped."""
+
+    def ended(self, error=None, status=0):
+        def script(arguments):
+            self.assertEqual(arguments, ["build"])
+            if error:
+                raise error
+            return status
+
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            ended = guestlib.ending("x.py", script, ["build"])
+        return ended, err.getvalue()
+
+    def test_its_own(self):
+        self.assertEqual(self.ended(status=1), (1, ""))
+
+    def test_lacking(self):
+        self.assertEqual(self.ended(UserError("no QEMU")), (4, "x.py: no QEMU\n"))
+        self.assertEqual(self.ended(FileNotFoundError(2, "No such file", "tshark"))[0], 4)
+
+    def test_failing(self):
+        for error in (UserError("serve: no socket", 5), FileNotFoundError(2, "No such file", "build/hw/same_model"),
+                      subprocess.CalledProcessError(1, ["gcc"]), subprocess.TimeoutExpired(["qemu"], 3), PermissionError()):
+            with self.subTest(error):
+                self.assertEqual(self.ended(error)[0], 1)
 
 
 class Qemu(unittest.TestCase):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import guestlib  # noqa: E402
-from guestlib import UserError, guest, initramfs  # noqa: E402
+from guestlib import UserError, ending, guest, initramfs  # noqa: E402
 
 SECONDS = 480
 SOURCES = ["tests/hw/vfio_guest.c", "hw/nicdev.c", "hw/vfio/vfio.c", "hw/vfio/sysfs.c", "hw/ixgbe/id.c", "skb/bug.c"]
@@ -93,8 +93,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except (UserError, FileNotFoundError) as error:
-        print(f"vfio_guest.py: {error}", file=sys.stderr)
-        sys.exit(4)
+    sys.exit(ending("vfio_guest.py", main, sys.argv[1:]))

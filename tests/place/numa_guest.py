@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "hw")]
-from guestlib import ROOT, UserError, guest, initramfs, kernel_files  # noqa: E402
+from guestlib import ROOT, UserError, ending, guest, initramfs, kernel_files  # noqa: E402
 from topologies import MACHINES  # noqa: E402
 
 SECONDS = 400
@@ -74,8 +74,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except (UserError, FileNotFoundError) as error:
-        print(f"numa_guest.py: {error}", file=sys.stderr)
-        sys.exit(4)
+    sys.exit(ending("numa_guest.py", main, sys.argv[1:]))
