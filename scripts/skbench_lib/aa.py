@@ -13,7 +13,6 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
@@ -92,10 +91,8 @@ def busy_cpu(cpu):
         yield None
         return
     code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
-    child = subprocess.Popen([sys.executable, "-I", "-c", code], start_new_session=True, stdin=subprocess.DEVNULL)
-    try:
+    with children.started([sys.executable, "-I", "-c", code]) as child:
         yield child
-    finally:
         children.kill_group(child)
 
 

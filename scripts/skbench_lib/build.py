@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 
-from .children import kill_group
+from .children import started
 from .errors import FAILED, IMPOSSIBLE, UserError
 from .tree import repo_root
 
@@ -114,20 +114,15 @@ def _run(command, log, log_path, show, root):
     last = collections.deque(maxlen=TAIL_LINES)
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
     try:
-        child = subprocess.Popen(command, cwd=root, env=environment, text=True, errors="replace",
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 start_new_session=True)
-    except FileNotFoundError:
-        raise UserError(f"{command[0]} is not installed: scripts/install-packages run", IMPOSSIBLE) from None
-    with child:
-        try:
+        with started(command, cwd=root, env=environment, text=True, errors="replace", stdout=subprocess.PIPE,
+                     stderr=subprocess.STDOUT) as child:
             for line in child.stdout:
                 log.write(line)
                 last.append(line)
                 show.line(line)
-        except BaseException:
-            kill_group(child)
-            raise
+            child.communicate()
+    except FileNotFoundError:
+        raise UserError(f"{command[0]} is not installed: scripts/install-packages run", IMPOSSIBLE) from None
     if child.returncode != 0:
         show.done()
         log.flush()

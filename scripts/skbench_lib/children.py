@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Child processes that end with us: each leads a process group, which is killed on a time-out or an interrupt."""
 
+import contextlib
 import os
 import signal
 import subprocess
+import threading
 
 _running = set()
 
@@ -48,20 +50,53 @@ def _kill(child):
         pass
 
 
+@contextlib.contextmanager
+def delayed():
+    """What would interrupt the block waits for its end. Around the start of a child: an exception in the midst of
+    subprocess.Popen() leaves one that runs and that nobody knows."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread
+        return
+    came = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number, frame in came:
+            before[number](number, frame)
+
+
+@contextlib.contextmanager
+def started(command, **how):
+    """COMMAND as a child; HOW as for subprocess.Popen, which may raise OSError. An exception in the block ends it and all
+    that it started."""
+    child = None
+    try:
+        with delayed():
+            child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **how)
+        yield child
+    except BaseException:
+        if child is not None:
+            kill_group(child)
+        raise
+
+
 def run(command, seconds, **how):
     """Runs COMMAND for at most SECONDS; HOW as for subprocess.Popen. Returns an Ended. Raises OSError if it cannot start."""
-    child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **how)
-    _running.add(child)
-    try:
-        out, err = child.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        kill_group(child)
-        return Ended(child.returncode, True)
-    except BaseException:
-        kill_group(child)
-        raise
-    finally:
-        _running.discard(child)
+    with started(command, **how) as child:
+        _running.add(child)
+        try:
+            out, err = child.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            kill_group(child)
+            return Ended(child.returncode, True)
+        finally:
+            _running.discard(child)
     return Ended(child.returncode, False, out, err)
 
 

@@ -366,9 +366,10 @@ class Host(_Side):
     def start(self):
         self.stderr = tempfile.TemporaryFile()
         try:
-            self.child = subprocess.Popen([self.program, self.era], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=self.stderr, start_new_session=True,
-                                          env={**os.environ, **self.environment})
+            with children.delayed():
+                self.child = subprocess.Popen([self.program, self.era], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                              stderr=self.stderr, start_new_session=True,
+                                              env={**os.environ, **self.environment})
         except OSError as error:
             raise UserError(f"{self.program} cannot be started: {error.strerror}", FAILED) from None
         os.set_blocking(self.child.stdin.fileno(), False)
@@ -437,17 +438,16 @@ class Guest(_Side):
             # The same random numbers and the same date each time: slabs shuffle their objects by them.
             command += ["-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2024-01-01,clock=vm"]
         self.stderr = open(self.log_path.with_suffix(".qemu"), "w+", encoding="utf-8", errors="replace")
+        self.child = None
         try:
-            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
-                                          start_new_session=True)
-        except FileNotFoundError:
-            listener.close()
-            self.stderr.close()
-            self.scratch.cleanup()
-            raise UserError(f"{QEMU} is not installed: scripts/install-packages oracle", IMPOSSIBLE) from None
-        try:
+            with children.delayed():
+                self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
+                                              start_new_session=True)
             self.port = self._accept(listener)
             self._await_start()
+        except FileNotFoundError:
+            self.close()
+            raise UserError(f"{QEMU} is not installed: scripts/install-packages oracle", IMPOSSIBLE) from None
         except BaseException:
             self.close()
             raise
@@ -500,7 +500,8 @@ class Guest(_Side):
         return (lines[-1] if lines else "it said nothing") + self._where()
 
     def close(self):
-        children.kill_group(self.child)
+        if self.child:
+            children.kill_group(self.child)
         if hasattr(self, "port"):
             self.port.close()
         self.stderr.close()

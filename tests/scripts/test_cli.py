@@ -87,9 +87,13 @@ class Ends(unittest.TestCase):
                     "cli.importlib.import_module = lambda *a: Module\n"
                     "sys.exit(cli.main(['topology']))\n")
             (Path(scratch) / "CMakePresets.json").touch()
+            # Whoever runs the tests may ignore SIGINT, as a shell makes its background jobs do.
             child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
+                                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                                      env={**os.environ, "PATH": f"{scratch}:{os.environ['PATH']}",
                                           "PYTHONPATH": str(ROOT / "scripts")})
+            self.addCleanup(child.wait)
+            self.addCleanup(child.kill)
             deadline = time.monotonic() + 20
             while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
                 time.sleep(0.02)

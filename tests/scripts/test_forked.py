@@ -33,10 +33,11 @@ class Forked(unittest.TestCase):
 
     def test_dropped(self):
         child = forked.Forked(signal.pause)
+        pid = child._child
         child.drop()
         child.drop()
         with self.assertRaises(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
+            os.waitpid(pid, os.WNOHANG)
 
 
 class Two(unittest.TestCase):
