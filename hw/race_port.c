@@ -181,16 +181,24 @@ static u32 clones(const struct port_race *r, u32 n)
 	return r->port->marker ? (n + 1) / 2 : n;
 }
 
+/* The first DONE clones have their DD by now. */
+static void note_done(struct port_race *r, u32 done)
+{
+	while (r->seen_done < done)
+		r->packet[r->seen_done++].dd_ps = now_ps(r);
+}
+
 /* Everything that is to be done about completions now; FIRED: a vector has said so, or we poll. */
 static void complete_some(struct port_race *r, bool fired)
 {
 	struct ixgbe_txq *q = &r->ix.txq[0];
-	u32 done = clones(r, r->cleaned + ixgbe_tx_peek(q)), before = clones(r, r->cleaned), n;
+	u32 before = clones(r, r->cleaned), n;
 
-	while (r->seen_done < done)
-		r->packet[r->seen_done++].dd_ps = now_ps(r);
-	if (fired)
+	note_done(r, clones(r, r->cleaned + ixgbe_tx_peek(q)));
+	if (fired) {
 		r->cleaned += ixgbe_tx_clean(q, BUDGET);
+		note_done(r, clones(r, r->cleaned)); /* what was done between the two looks */
+	}
 	n = clones(r, r->cleaned) - before;
 	if (n) {
 		r->due_ps[r->due_tail % RACE_MAX_SKBS] = now_ps(r) + r->p->reclaim_ps;
