@@ -63,6 +63,16 @@ def initramfs(work, modules, sources):
     return path
 
 
+def said(command, seconds, **how):
+    """What a guest that QEMU's COMMAND boots said on its serial line, then what QEMU said; HOW as for subprocess.run."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=seconds, **how)
+        return f"{done.stdout}\nQEMU ended with {done.returncode}\n{done.stderr}"
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace") + f"\nno end within {seconds} s\n"
+
+
 def ending(name, main, arguments):
     """The exit status of MAIN(ARGUMENTS), a script called NAME: its own; 4 with a sentence for what this machine lacks, a
     UserError (but one of FAILED) or a program that is not in PATH; 1 for whatever else goes wrong, which is no reason to

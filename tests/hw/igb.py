@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import vfio_guest  # noqa: E402
-from guestlib import UserError, ending, guest, initramfs  # noqa: E402
+from guestlib import UserError, ending, guest, initramfs, said  # noqa: E402
 
 SUITE = "bookworm-backports"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "qemu-system-common", "seabios"]
@@ -64,9 +64,7 @@ def boot(work, image, initrd, pcap):
                "hugepages=8"]
     for path in firmware:
         command += ["-L", path]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                          timeout=SECONDS, env=environment)
-    return f"{done.stdout}\n{done.stderr}"
+    return said(command, SECONDS, env=environment)
 
 
 def frames_of_pcap(path):

@@ -30,7 +30,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import guestlib  # noqa: E402
-from guestlib import FAILED, UserError, ending, initramfs  # noqa: E402
+from guestlib import FAILED, UserError, ending, initramfs, said  # noqa: E402
 
 SECONDS = 480
 QEMU = "qemu-system-x86_64"
@@ -105,12 +105,7 @@ def boot(qemu, image, initrd, paths, size):
                f"bytes={size}"]
     for path, address in zip(paths, PORTS):
         command += ["-device", f'{{"driver":"{DEVICE}","socket":{{"type":"unix","path":"{path}"}},"addr":"{address}"}}']
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS)
-        return f"{done.stdout}\n{done.stderr}"
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace") + f"\nno end within {SECONDS} s\n"
+    return said(command, SECONDS)
 
 
 #

@@ -11,14 +11,13 @@ come to its end, 4 if this machine lacks something.
 
 import argparse
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import guestlib  # noqa: E402
-from guestlib import UserError, ending, guest, initramfs  # noqa: E402
+from guestlib import UserError, ending, guest, initramfs, said  # noqa: E402
 
 SECONDS = 480
 SOURCES = ["tests/hw/vfio_guest.c", "hw/nicdev.c", "hw/vfio/vfio.c", "hw/vfio/sysfs.c", "hw/ixgbe/id.c", "skb/bug.c"]
@@ -53,12 +52,7 @@ def boot(kind, case, image, initrd, cards):
                "-monitor", "none", "-nodefaults", "-no-reboot", *words, "-kernel", str(image), "-initrd", str(initrd),
                "-append", "console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check mitigations=off "
                           f"{option} case={case}"]
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS)
-        return f"{done.stdout}\nQEMU ended with {done.returncode}\n{done.stderr}"
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace") + f"\nno end within {SECONDS} s\n"
+    return said(command, SECONDS)
 
 
 def options(arguments):

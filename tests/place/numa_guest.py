@@ -8,7 +8,6 @@ Exit status 1 if a check fails or a guest does not come to its end, 2 on wrong u
 """
 
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "hw")]
-from guestlib import ROOT, UserError, ending, guest, initramfs, kernel_files  # noqa: E402
+from guestlib import ROOT, UserError, ending, guest, initramfs, kernel_files, said  # noqa: E402
 from topologies import MACHINES  # noqa: E402
 
 SECONDS = 400
@@ -37,12 +36,7 @@ def boot(name, image, initrd, build):
                "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
                "-kernel", str(image), "-initrd", str(initrd),
                "-append", f"{KERNEL} -- /usr/bin/python3 {HERE}/inside.py {name} {ROOT} {build}"]
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=SECONDS)
-        return f"{done.stdout}\nQEMU ended with {done.returncode}\n{done.stderr}"
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace") + f"\nno end within {SECONDS} s\n"
+    return said(command, SECONDS)
 
 
 def main(arguments):
