@@ -122,6 +122,7 @@ struct defer_ctx {
 		u64 arrival[AHEAD]; /* ticks, of the packets that were sent and not taken */
 		u64 link_free;
 		u64 stopped; /* when the last operation ended */
+		u64 started, ran; /* when this one began; ticks of all operations */
 		u32 sent_seq; /* behind the last of them */
 		u32 taken, sent; /* packets */
 		unsigned int credit; /* of other flows, in percent of a packet */
@@ -176,12 +177,15 @@ static __always_inline bool arrived(struct defer_ctx *c)
 static void link_stop(struct defer_ctx *c)
 {
 	c->s.stopped = bench_ticks();
+	c->s.ran += c->s.stopped - c->s.started;
 }
 
 static void link_go_on(struct defer_ctx *c)
 {
-	u64 pause = bench_ticks() - c->s.stopped;
+	u64 pause;
 
+	c->s.started = bench_ticks();
+	pause = c->s.started - c->s.stopped;
 	for (u32 i = c->s.taken; i != c->s.sent; i++)
 		c->s.arrival[i % AHEAD] += pause;
 	c->s.link_free += pause;
@@ -650,6 +654,7 @@ static void defer_report(void *arg, struct bench_report *r)
 	bench_report_add(r, "packet_bytes", c->bytes);
 	bench_report_add(r, "packet_pages", c->segs);
 	bench_report_add(r, "wire_us", (double)c->wire * tick_us);
+	bench_report_add(r, "link_util", c->s.ran ? packets * (double)c->wire / (double)c->s.ran : 0);
 	bench_report_add(r, "packet_us", us);
 	bench_report_add(r, "gbit", us ? c->bytes * 8 / (us * 1000) : 0);
 	report_role(r, "softirq_us", "softirq_util", &c->s.sum);
