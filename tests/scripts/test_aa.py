@@ -44,7 +44,8 @@ class Case(unittest.TestCase):
                 raise KeyboardInterrupt
             # The padding comes from the duet's own generator: the same duet has the same values, run when it may.
             rng = random.Random(f"{case} {pad} {inject}")
-            return {"busy": {"p33": 1000 * math.exp(rng.gauss(0, sigma)) * (1 + inject / 100)}}
+            roles = [{}] * (2 if "complete:other" in case else 1)
+            return {"roles": roles, "busy": {"p33": 1000 * math.exp(rng.gauss(0, sigma)) * (1 + inject / 100)}}
 
         self.number += 1
         target = self.fake.path / f"{self.number}.json"
@@ -77,11 +78,12 @@ class Campaign(Case):
         self.assertEqual(self.loads[:2], (None, run.fingerprint.allowed_cpus()[-1]))
         for column in report["columns"]:
             self.assertEqual([column["pooled"][kind]["duets"] for kind in report["kinds"]], [8, 8, 8])
-            self.assertEqual(column["pooled"]["injected"]["found"], 8)
-            self.assertGreaterEqual(column["pooled"]["small"]["found"], 7)
+            self.assertEqual([column["pooled"]["injected"][key] for key in ("judged", "found", "apart", "found_apart")],
+                             [7, 7, 1, 1])
+            self.assertGreaterEqual(column["pooled"]["small"]["found"], 6)
             # No margin and no size: what is found is found.
             self.assertEqual(column["pooled"]["injected"]["peers"]["benchstat"]["interleaved"], 8)
-        for text in ("as the machine was", "with one CPU kept busy", "compare.py, blocks", "+2 % injected"):
+        for text in ("as the machine was", "found, on two CPUs", "with one CPU kept busy", "compare.py, blocks", "+2 % injected"):
             self.assertIn(text, out)
 
     def test_it_goes_on_where_it_ended(self):
@@ -101,6 +103,13 @@ class Campaign(Case):
         # Once more, and nothing is measured.
         again = self.campaign("--duets", "6", stop_after=0)[2]
         self.assertEqual((again["resumed"], again["duets"]), (12, whole["duets"]))
+
+    def test_extra_work_is_whole_operations(self):
+        """A sampler rounds it up: 2 % of 224 operations would be 2.23 %."""
+        for n, percents, expected in ((224, (0, 5, 2), 200), (8016, (0, 5, 2), 8000), (93, (0, 5, 2), 100), (256, (0, 5), 260),
+                                      (40, (0, 5, 2), 40), (1, (10,), 1), (151, (0, 2.5), 160), (7, (0,), 7)):
+            with self.subTest(n=n, percents=percents):
+                self.assertEqual(aa.whole_extra(n, percents), expected)
 
     def test_a_state_of_something_else_is_refused(self):
         self.campaign("--duets", "1")

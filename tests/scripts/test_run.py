@@ -581,18 +581,29 @@ class AA(Case):
     def test_json_alone(self):
         fake = self.fake()
         status, out, err = fake.run("aa", "--duets", 1, "--seed", 2, "--json", "-")
-        self.assertEqual((status, json.loads(out)["schema"]), (0, "skbench-aa-1"))
+        self.assertEqual((status, json.loads(out)["schema"]), (0, "skbench-aa-2"))
         self.assertIn("the method holds", err)
 
     def test_judge(self):
         def counts(k, n):
-            return {"duets": n, "false": k, "found": k}
+            return {"duets": n, "false": k, "found": k, "judged": n, "measured": n, "holds_zero": n - k}
 
-        self.assertEqual(aa.judge(counts(0, 20), counts(20, 20), 5.0), [])
-        self.assertEqual(aa.judge(counts(2, 20), counts(17, 20), 5.0), [])
-        self.assertEqual(len(aa.judge(counts(3, 20), counts(14, 20), 5.0)), 2)
-        self.assertEqual(aa.judge(counts(0, 20), counts(0, 20), 2.0), [])
-        self.assertEqual(len(aa.judge(counts(0, 0), counts(0, 0), 5.0)), 1)
+        def problems(equal, injected, percent=5.0, small=None):
+            whole = {"aa": counts(*equal), "injected": counts(*injected)}
+            kinds = {"aa": 0, "injected": percent}
+            if small:
+                whole["small"] = counts(*small)
+                kinds["small"] = 2.0
+            return aa.judge(whole, whole, kinds)
+
+        self.assertEqual(problems((0, 20), (20, 20)), [])
+        self.assertEqual(problems((2, 20), (17, 20)), [])
+        self.assertEqual(len(problems((3, 20), (14, 20))), 2)
+        self.assertEqual(problems((0, 20), (0, 20), 2.0), [])
+        self.assertEqual(len(problems((0, 0), (0, 0))), 1)
+        self.assertEqual(problems((0, 200), (195, 200), small=(160, 200)), [])
+        self.assertRegex(" ".join(problems((0, 200), (195, 200), small=(140, 200))), r"\+2 % was told in 140 of 200")
+        self.assertRegex(" ".join(problems((24, 200), (195, 200), small=(160, 200))), "176 of 200 intervals of equal sides")
 
 
 class Progress(Case):
