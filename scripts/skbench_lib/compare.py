@@ -68,7 +68,7 @@ def fail_on(text):
 def main(args):
     words, pattern = fail_on(args.fail_on), options.expression(args.filter)
     check_output(args)
-    base, new = sides.load_two(args.base, args.new)
+    base, new = sides.load(args.base), sides.load(args.new)
     report = judge(base, new, sides.read_aliases(), words, args.force, pattern)
     if not report["rows"] and not report["ledger"]["cases"] and not report["ratios"] and \
             not any(one["cases"] for one in report["instructions"]["sets"]):

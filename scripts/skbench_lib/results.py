@@ -188,8 +188,9 @@ def _every(tests, value):
 
 
 @functools.lru_cache(maxsize=None)
-def keeps_schema():
-    return compiled(schema())
+def keeps_schema(part=None):
+    """A function that tells whether a value is a result file, or that PART of one which the schema defines."""
+    return compiled(schema() if part is None else schema()["$defs"][part], schema())
 
 
 @functools.lru_cache(maxsize=None)
@@ -232,8 +233,8 @@ def check(document, source="the result", finite=False):
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
-class _Refused(Exception):
-    pass
+class Refused(Exception):
+    """JSON that the standard has no place for; the text says what."""
 
 
 def _no_double_keys(pairs):
@@ -242,19 +243,19 @@ def _no_double_keys(pairs):
         seen = set()
         for key, _ in pairs:
             if key in seen:
-                raise _Refused(f"key '{key}' stands twice in one object")
+                raise Refused(f"key '{key}' stands twice in one object")
             seen.add(key)
     return found
 
 
 def _no_constant(token):
-    raise _Refused(f"{token} is not JSON; a value that could not be measured is null")
+    raise Refused(f"{token} is not JSON; a value that could not be measured is null")
 
 
 def _double(text):
     value = float(text)
     if not math.isfinite(value):
-        raise _Refused(f"{text} is beyond the range of a number")
+        raise Refused(f"{text} is beyond the range of a number")
     return value
 
 
@@ -280,8 +281,13 @@ def _may_be_too_large(data):
         b"9" * 300 in data.translate(_DIGITS)
 
 
+def strict_decoder():
+    """A parser of what parse() takes; it raises Refused, too."""
+    return json.JSONDecoder(object_pairs_hook=_no_double_keys, parse_constant=_no_constant, parse_float=_double)
+
+
 @contextlib.contextmanager
-def _no_collection():
+def no_collection():
     """Whoever makes millions of objects and drops none need not look for dropped ones all the time."""
     was = gc.isenabled()
     gc.disable()
@@ -310,9 +316,9 @@ def parse(data, source, pairs_hook=_no_double_keys, constant=_no_constant, numbe
     if not _may_be_too_large(data):
         number = None  # the parser's own
     try:
-        with _no_collection():
+        with no_collection():
             return json.loads(text, object_pairs_hook=pairs_hook, parse_constant=constant, parse_float=number)
-    except _Refused as error:
+    except Refused as error:
         raise Invalid(f"{source}: {error}") from None
     except json.JSONDecodeError as error:
         byte = len(text[:error.pos].encode("utf-8"))

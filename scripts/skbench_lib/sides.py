@@ -7,14 +7,15 @@ Times are in ns an operation, one value a sample. A sample is a process in a fil
 Google Benchmark (see foreign.py).
 """
 
+import contextlib
 import math
+import os
 from pathlib import Path
 
-from . import duet, fingerprint, foreign, forked, icounts, results, stats, tree
+from . import duet, fingerprint, foreign, icounts, results, rows, stats, tree
 from .errors import UserError
 
 OK, FAILED, SKIPPED, UNMEASURED, NO_TIME = "ok", "failed", "skipped", "unmeasured", "no time"
-LARGE = 4 << 20  # bytes of a file that takes longer to read than a process to start
 SESSIONS = 6  # files a side from which on a session, not a process, is the sample
 
 
@@ -134,18 +135,6 @@ def load(target):
     return loaded[0] if len(loaded) == 1 else merge(str(target), loaded)
 
 
-def load_two(base, new):
-    """load() of both; large ones are read at the same time where this process has two CPUs. An error of BASE comes first."""
-    if not all(Path(target).is_file() and Path(target).stat().st_size >= LARGE for target in (base, new)) or \
-            len(fingerprint.allowed_cpus()) < 2:
-        return load(base), load(new)
-    other = forked.Forked(load, new)
-    try:
-        return load(base), other.result()
-    finally:
-        other.drop()
-
-
 def counts_side(counted, label):
     side = Side(label)
     side.files, side.counted = [label], counted
@@ -154,7 +143,13 @@ def counts_side(counted, label):
 
 def load_file(path):
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size >= rows.LARGE:
+                with results.no_collection(), contextlib.suppress(rows.Unlike, results.Invalid):
+                    return native(rows.document(file), str(path))
+                # Whatever is unusual about it is told below.
+                file.seek(0)
+            data = file.read()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     ours = parse_ours(data, path)
@@ -214,19 +209,28 @@ def native(document, label):
     side.busy = busy(side.fingerprint["condition"])
     plans = {entry["cell"]: entry for entry in ours["plan"]["cases"]}
     pairs = {}
+    last = None
     for row in document["benchmarks"]:
-        skb = row["skb"]
+        name, skb = row["name"], row["skb"]
+        value = skb["value"]
         if skb["inject"]:
-            side.notes.append(f"{row['name']}: extra work was injected, left out")
+            side.notes.append(f"{name}: extra work was injected, left out")
             continue
         if skb["side"] in ("control_a", "control_b"):
             continue
-        case = side.cases.setdefault(row["name"], Case(row["name"]))
-        case.values.append(plausible(skb["value"], f"{label}: the value of {row['name']}"))
-        case.threads = max(case.threads, row["threads"])
-        case.plan = {"n": skb["n"], "batches": skb["batches"], "cpus": skb.get("cpus")}
+        if last is None or last.name != name:
+            last = side.cases.get(name)
+            if last is None:
+                last = side.cases[name] = Case(name)
+        if not results.LEAST_NS <= value <= results.MOST_NS:
+            plausible(value, f"{label}: the value of {name}")
+        last.values.append(value)
+        last.threads = max(last.threads, row["threads"])
+        last.plan = skb
         if skb["side"] in ("baseline", "variant"):
-            pairs.setdefault(skb["cell"], {}).setdefault(skb["pair"], {})[skb["side"]] = skb["value"]
+            pairs.setdefault(skb["cell"], {}).setdefault(skb["pair"], {})[skb["side"]] = value
+    for case in side.cases.values():
+        case.plan = {key: case.plan.get(key) for key in ("n", "batches", "cpus")}
     for entry in ours["cases"]:
         case = side.cases.setdefault(entry["case"], Case(entry["case"]))
         if not case.values:

@@ -57,7 +57,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="skbench-speed-") as scratch:
         path = pathlib.Path(scratch)
         base, new = many_cases(path / "base.json", 2), many_cases(path / "new.json", 1)
-        loaded = timed(f"read {CASES} cases of {SAMPLES} samples, twice", lambda: sides.load_two(base, new))
+        loaded = timed(f"read {CASES} cases of {SAMPLES} samples, twice", lambda: [sides.load(name) for name in (base, new)])
         kept = [cs.write(path / f"kept{number}.json", baseline.reduced(results.read(name), "kept"))
                 for number, name in enumerate((base, new))]
         timed("read both as stored baselines", lambda: [sides.load(name) for name in kept])

@@ -16,9 +16,10 @@ import random
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 import compare_support as cs
-from skbench_lib import __main__, aa, baseline, casefile, instructions, ledger, sides, tree
+from skbench_lib import __main__, aa, baseline, casefile, instructions, ledger, rows, sides, tree
 from skbench_lib.errors import UserError
 
 ROUNDS = 40            # of each kind in a normal run
@@ -138,7 +139,7 @@ class Fuzz(unittest.TestCase):
         if not os.environ.get("SKBENCH_TEST_NIGHTLY"):
             yield from range(ROUNDS)
             return
-        number, end = 0, time.monotonic() + NIGHTLY_SECONDS / 9  # kinds
+        number, end = 0, time.monotonic() + NIGHTLY_SECONDS / 10  # kinds
         while time.monotonic() < end:
             yield number
             number += 1
@@ -179,6 +180,28 @@ class Fuzz(unittest.TestCase):
 
     def test_results(self):
         self.compared("result")
+
+    def test_rows_of_large_results(self):
+        """A file is the same side, or has the same fault, whether it is large or not."""
+        target = self.path / "damaged-rows.json"
+        good = self.documents["result"]
+        for rng, message in self.rounds("rows"):
+            document = {**good, "benchmarks": good["benchmarks"] * 3}
+            text = json.dumps(document, indent=rng.choice((None, 1))).encode()
+            rows_at = text.index(b'"benchmarks"')
+            target.write_bytes(damaged_tree(rng, document) if rng.random() < 0.4
+                               else text[:rows_at] + damaged_bytes(rng, text[rows_at:]))
+            with mock.patch.multiple(rows, LARGE=0, CHUNK=rng.choice((3000, 5000, rows.CHUNK)), MOST_BYTES=3000):
+                large = self.outcome(target)
+            self.assertEqual(large, self.outcome(target), message)
+
+    @staticmethod
+    def outcome(target):
+        try:
+            side = sides.load(target)
+        except UserError as error:
+            return str(error)
+        return side.about(), side.notes, {name: vars(case) for name, case in side.cases.items()}, side.ledger
 
     def test_results_of_google_benchmark(self):
         self.compared("benchmark")
