@@ -29,6 +29,8 @@ TOLD_RATE = 0.80      # of +2 %, as the machine is
 COVERAGE_RATE = 0.93  # of intervals of equal sides hold 0, nominally 95 %
 POWER = 0.95
 
+PR_SET_PDEATHSIG = 1
+
 AA, INJECTED, SMALL = "aa", "injected", "small"
 
 # Of the campaign: what allocates, copies, walks and counts; two allocators; one case whose roles run on two CPUs.
@@ -97,11 +99,13 @@ def whole_extra(n, percents):
 
 @contextlib.contextmanager
 def busy_cpu(cpu):
-    """Keeps CPU busy with a process of ours, which it yields; None for no load."""
+    """Keeps CPU busy with a process of ours, which it yields; None for no load. Nobody ends it if we are killed but the
+    kernel, which is asked to."""
     if cpu is None:
         yield None
         return
-    code = f"import os\nos.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
+    code = (f"import ctypes, os, signal\nctypes.CDLL(None).prctl({PR_SET_PDEATHSIG}, signal.SIGKILL)\n"
+            f"os.sched_setaffinity(0, [{cpu}])\nwhile os.getppid() == {os.getpid()}: pass")
     with children.started([sys.executable, "-I", "-c", code]) as child:
         yield child
         children.kill_group(child)
@@ -301,14 +305,14 @@ def too_few(k, n, rate):
 # --- printing -----------------------------------------------------------------------------------------------------
 
 def share(k, n):
-    return f"{k} of {n} ({k / n * 100:.1f} %)" if n else "0 of 0"
+    return f"{k}/{n} {k / n * 100:.1f} %" if n else "0/0"
 
 
 def rates(column, kinds):
     """The lines of one column of the campaign, which is all there is of a plain run."""
     picked = [column["pooled"][kind] for kind in kinds]
     heads = ["equal sides" if kind == AA else f"+{inject:g} % injected" for kind, inject in kinds.items()]
-    columns = (22, *(18 for _ in picked))
+    columns = (24, *(17 for _ in picked))
     lines = table.row(["", *heads], columns)
     methods = []
     if "campaign" in column:
@@ -321,7 +325,7 @@ def rates(column, kinds):
             *([("found, on two CPUs", lambda p: share(p["found_apart"], p["apart"]) if p["found"] is not None else "")]
               if any(p["apart"] for p in picked) else []),
             *((verdict, lambda p, v=verdict: share(p["verdicts"][v], p["duets"])) for verdict in stats.VERDICTS),
-            ("interval holds 0", lambda p: share(p["holds_zero"], p["measured"])),
+            ("interval holds 0", lambda p: share(p["holds_zero"], p["measured"]) if p["found"] is None else ""),
             ("unmeasured", lambda p: str(p["unmeasured"])),
             ("pairs, median", lambda p: "" if p["pairs_median"] is None else f"{p['pairs_median']:g}"),
             ("half-width, median", lambda p: "" if p["half_width_median"] is None

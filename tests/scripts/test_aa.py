@@ -9,6 +9,8 @@ import math
 import os
 import pathlib
 import random
+import subprocess
+import sys
 import time
 import unittest
 from unittest import mock
@@ -135,6 +137,30 @@ class Campaign(Case):
         self.assertGreater(os.times().children_user, before.children_user)
         with self.assertRaises(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
+
+    def test_the_load_ends_with_us(self):
+        """Killed, or it would be measured beside by everybody after us; stopped, too, as --contended keeps it."""
+        for stop in (False, True):
+            code = ("import os, signal, time\nfrom skbench_lib import aa\n"
+                    "with aa.busy_cpu(sorted(os.sched_getaffinity(0))[-1]) as child:\n"
+                    f" time.sleep(1)\n if {stop}: os.kill(child.pid, signal.SIGSTOP)\n"
+                    " print(child.pid, flush=True)\n time.sleep(60)")
+            with self.subTest(stop=stop), \
+                    subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                                     env={**os.environ, "PYTHONPATH": str(support.ROOT / "scripts")}) as child:
+                load = int(child.stdout.readline())
+                child.kill()
+                deadline = time.monotonic() + 20
+                while self.runs(load) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                self.assertFalse(self.runs(load))
+
+    @staticmethod
+    def runs(pid):
+        try:
+            return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except FileNotFoundError:
+            return False
 
     @staticmethod
     def children_time():
