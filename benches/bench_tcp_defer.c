@@ -654,7 +654,8 @@ static void defer_report(void *arg, struct bench_report *r)
 	bench_report_add(r, "packet_bytes", c->bytes);
 	bench_report_add(r, "packet_pages", c->segs);
 	bench_report_add(r, "wire_us", (double)c->wire * tick_us);
-	bench_report_add(r, "link_util", c->s.ran ? packets * (double)c->wire / (double)c->s.ran : 0);
+	bench_report_add(r, "link_util",
+			 c->s.ran ? packets * (double)c->wire / (double)c->s.ran : 0);
 	bench_report_add(r, "packet_us", us);
 	bench_report_add(r, "gbit", us ? c->bytes * 8 / (us * 1000) : 0);
 	report_role(r, "softirq_us", "softirq_util", &c->s.sum);
