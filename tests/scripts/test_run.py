@@ -563,7 +563,7 @@ class AA(Case):
         self.assertEqual((report["pooled"]["aa"]["duets"], report["pooled"]["aa"]["false"]), (40, 0))
         self.assertEqual(report["pooled"]["injected"]["found"], 40)
         self.assertEqual(len({duet["case"] for duet in report["duets"]}), 6)
-        self.assertRegex(out, r"found +40 of 40 \(100\.0 %\)")
+        self.assertRegex(out, r"found +40/40 100\.0 %")
 
     def test_noise_is_seen(self):
         status, out, report = self.aa(0.3, "--duets", "10")
