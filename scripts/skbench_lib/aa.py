@@ -86,15 +86,6 @@ def at_least(k, n, p):
     return 1 - stats.binomial_cdf(k - 1, n, p)
 
 
-def whole_extra(n, percents):
-    """The number of operations next to N of which each of PERCENTS is a whole number, since a sampler rounds extra work up;
-    N where that is not within half of it."""
-    units = [100000 // math.gcd(round(percent_ * 1000), 100000) for percent_ in percents if percent_]
-    unit = math.lcm(*units)
-    near = max(round(n / unit), 1) * unit
-    return near if n / 1.5 <= near <= n * 1.5 else n
-
-
 # --- measuring ----------------------------------------------------------------------------------------------------
 
 @contextlib.contextmanager
@@ -186,7 +177,7 @@ class Duets:
                 try:
                     if case not in operations:
                         n = self.binaries[case].calibrate(case, self.cpus)
-                        operations[case] = whole_extra(n, self.kinds.values())
+                        operations[case] = duet.whole_extra(n, self.kinds.values())
                 except benchbin.NotPossible as error:
                     self.refusals[case] = str(error)
                     continue

@@ -82,7 +82,7 @@ def survey(binary, cases, labels, wanted, known, **how):
 
     def calibrate(cell):
         if cell.key not in known:
-            known[cell.key] = binary.calibrate(cell.key, how["cpus"])
+            known[cell.key] = duet.whole_extra(binary.calibrate(cell.key, how["cpus"]), [INJECT_PERCENT])
         return known[cell.key]
 
     engine = duet.Survey(list(cells.values()), random.Random(f"{how['seed']}/{wanted}"), calibrate, sampler=how["sampler"],

@@ -38,6 +38,15 @@ class Side:
         return self.binary
 
 
+def whole_extra(n, percents):
+    """The number of operations next to N of which each of PERCENTS is a whole number, since a sampler rounds extra work up;
+    N where that is not within half of it."""
+    units = [100000 // math.gcd(round(percent * 1000), 100000) for percent in percents if percent]
+    unit = math.lcm(*units)
+    near = max(round(n / unit), 1) * unit
+    return near if n / 1.5 <= near <= n * 1.5 else n
+
+
 class Pair:
     """Two samples: `first` is "a" or "b", `a` and `b` the bench's answers, `pad_a` and `pad_b` their paddings."""
 

@@ -111,7 +111,7 @@ class Campaign(Case):
         for n, percents, expected in ((224, (0, 5, 2), 200), (8016, (0, 5, 2), 8000), (93, (0, 5, 2), 100), (256, (0, 5), 260),
                                       (40, (0, 5, 2), 40), (1, (10,), 1), (151, (0, 2.5), 160), (7, (0,), 7)):
             with self.subTest(n=n, percents=percents):
-                self.assertEqual(aa.whole_extra(n, percents), expected)
+                self.assertEqual(duet.whole_extra(n, percents), expected)
 
     def test_a_state_of_something_else_is_refused(self):
         self.campaign("--duets", "1")
